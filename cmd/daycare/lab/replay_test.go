@@ -256,7 +256,7 @@ func TestReplayAnswersBesideEachOther(t *testing.T) {
 	}
 	d.file("terse.md", "You are terse.\n")
 	d.replays(0, []string{o.Item, "--system", filepath.Join(d.root, "terse.md")}, "3.20")
-	d.replays(0, []string{o.Turn, "--model", "v/curious"}, `it makes a call that was never recorded: read {"path":"other.txt"}`)
+	d.replays(0, []string{o.Turn, "--model", "v/curious"}, `it calls what was never recorded: read {"path":"other.txt"}`)
 	d.replays(2, []string{o.Turn, "--unrecorded", "always"}, "--unrecorded must be one of ask, stop, dry-run, make")
 	d.replays(3, []string{"nosuchturnofanyagent1234"}, "is in no history")
 	d.replays(2, []string{o.Turn, "--exact", "--model", "v/m2"}, "--exact cannot be combined")
@@ -322,7 +322,7 @@ func TestCallsThatWereNeverRecorded(t *testing.T) {
 	}
 	writer := []string{o.Turn, "--model", "v/writer"}
 
-	d.replays(0, writer, "it makes a call that was never recorded: write", "list.txt")
+	d.replays(0, writer, "it calls what was never recorded: write", "list.txt")
 	d.replays(0, append(writer, "--unrecorded", "dry-run"), `write {"path":"list.txt","content":"milk\n"} (dry run)`, "read",
 		"too many rounds")
 	list("bread\n")

@@ -44,7 +44,7 @@ type hand struct {
 }
 
 // errStopped: the call stays without a result, and the replay ends.
-var errStopped = errors.New("it makes a call that was never recorded")
+var errStopped = errors.New("it calls what was never recorded")
 
 // result is the result of a call, and how it came about: "dry run", "made" or "typed". Errors: errStopped, which may say more.
 func (h *hand) result(ctx context.Context, call record.ToolCall) (r *record.ToolResult, how string, err error) {
