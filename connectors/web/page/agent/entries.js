@@ -44,7 +44,7 @@ const MAKERS = {
     ...(r.thinking ?? []).filter((t) => t.text).map((t) => h('li', thinking(t.text).node)),
     r.text ? answer(r) : null,
     ...(r.toolCalls ?? []).map((c) => cards.of(c).item),
-    r.finish === 'max_tokens' ? note('The answer was cut off at the model's limit.') : null,
+    r.finish === 'max_tokens' ? note('The answer was cut off at the limit of the model.') : null,
     r.finish === 'interrupted' ? note('This answer was interrupted; the model does not see it.') : null,
   ],
   tool_result: (r, cards) => {
