@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"daycare/engine/address"
 	"daycare/engine/cuid"
+	"daycare/engine/fault"
+	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
@@ -95,13 +98,15 @@ func (g *grants) Grants(id string) (permission.Set, error) {
 
 // Revoke takes a right away from an agent and from those that it started or made, which
 // may at most what it may. It applies from the next call of a tool; less is called with
-// what each of them has left. Errors: permission.ErrTag.
+// what each of them has left. Errors: permission.ErrTag; fault.NotGranted if none of them had it.
 func (g *grants) Revoke(ctx context.Context, id, tag, by string, less func(agent string, left permission.Set)) error {
 	access, err := permission.Parse(tag)
 	if err != nil {
 		return err
 	}
 
+	// What was decided and is not stored yet can be a grant of it.
+	had := slices.ContainsFunc(g.actors.waiting(id), func(h inbox.Head) bool { return h.Kind == message.Permission })
 	for _, heir := range append([]string{id}, g.relations.heirs(id)...) {
 		if heir != id && g.actors.ended(heir) {
 			continue // it can do nothing any more
@@ -115,7 +120,9 @@ func (g *grants) Revoke(ctx context.Context, id, tag, by string, less func(agent
 		if err != nil {
 			return err
 		}
-		if heir != id && len(permission.Diff(set, left)) == 0 {
+		has := len(permission.Diff(set, left)) > 0 || len(left.Grants) < len(set.Grants)
+		had = had || has
+		if heir != id && !has {
 			continue
 		}
 		if err := g.change(ctx, message.Incoming{Agent: heir, Token: cuid.New(), Decision: string(permission.Revoked),
@@ -126,6 +133,9 @@ func (g *grants) Revoke(ctx context.Context, id, tag, by string, less func(agent
 		}
 
 		less(heir, left)
+	}
+	if !had {
+		return fmt.Errorf("%w: %s", fault.NotGranted, access.Tag())
 	}
 
 	return nil

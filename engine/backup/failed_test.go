@@ -109,8 +109,9 @@ func TestDroppedMessagesKeepTheirOrder(t *testing.T) {
 func TestWhatIsCopiedAtOnce(t *testing.T) {
 	long := strings.Repeat("x", short+1)
 	later := []string{agent + "history.jsonl", agent + "history/000001.jsonl", agent + "blobs/00", home + "/files/id__x",
-		home + "/trash/x/y.md", home + "/cron/a/files/z"}
-	atOnce := []string{agent + "inbox.jsonl", agent + "state.json", home + "/memory/a.md", home + "/cron/a/TASK.md"}
+		home + "/trash/x/y.md"}
+	atOnce := []string{agent + "inbox.jsonl", agent + "state.json", home + "/memory/a.md", home + "/cron/a/TASK.md",
+		home + "/cron/a/files/z"} // which an agent can change: it is copied right after the moment
 	files := map[string]string{home + "/usage/2026-01-01.jsonl": "short", home + "/usage/exact.jsonl": long[1:]}
 	for _, name := range append(slices.Clone(later), atOnce...) {
 		files[name] = long
@@ -587,5 +588,53 @@ func TestABackupWithoutItsWorkspace(t *testing.T) {
 	err := Write(t.Context(), &b, Options{Place: at, Named: []string{"a.yaml"}})
 	if !errors.Is(err, os.ErrNotExist) || b.Len() > 0 {
 		t.Errorf("%d bytes, %v", b.Len(), err)
+	}
+}
+
+// Files of agents that change while a backup is made, in each way, do not end it: what can be copied is in it, as long as
+// its entry says, and the rest is named.
+func TestFilesOfAgentsThatChange(t *testing.T) {
+	files := home + "/cron/watch/files/"
+	long := strings.Repeat("x", 2*short)
+	root := filled(t, map[string]string{files + "grows.log": long, files + "short.log": long, files + "gone": long,
+		files + "replaced": long, files + "linked": long, home + "/auth.json": strings.Repeat("secret", short)})
+	at := func(name string) string { return filepath.Join(root, filepath.FromSlash(name)) }
+	s := &snapshot{opts: Options{Place: workspace.At(root), Private: []string{home + "/auth.json"}}, home: at(home), names: map[string]bool{}}
+	spool, err := os.CreateTemp(t.TempDir(), "")
+	must(t, err)
+	defer spool.Close()
+	s.spool = spool
+	must(t, s.walk())
+	must(t, os.WriteFile(at(files+"grows.log"), []byte(long+"more"), 0o600))
+	must(t, os.Truncate(at(files+"short.log"), 10))
+	must(t, os.Remove(at(files+"gone")))
+	must(t, os.WriteFile(at(files+"new"), []byte(strings.Repeat("y", 3*short)), 0o600))
+	must(t, os.Rename(at(files+"new"), at(files+"replaced")))
+	must(t, os.Remove(at(files+"linked")))
+	must(t, os.Link(at(home+"/auth.json"), at(files+"linked")))
+	must(t, s.later())
+	must(t, os.Truncate(at(files+"grows.log"), 1)) // it is copied already
+
+	var archive bytes.Buffer
+	must(t, s.write(t.Context(), tarball.NewWriter(&archive)))
+	sizes := map[string]int64{}
+	for _, f := range s.files {
+		sizes[f.Name] = f.Size
+	}
+	want := map[string]int64{files + "grows.log": 2*short + 4, files + "short.log": 10, files + "replaced": 3 * short}
+	if !maps.Equal(sizes, want) {
+		t.Errorf("the backup has %v, want %v", sizes, want)
+	}
+	for _, name := range []string{"gone", "linked"} {
+		if !slices.ContainsFunc(s.leftOut, func(l string) bool { return strings.HasPrefix(l, files+name+": ") }) {
+			t.Errorf("%s is not named among what is left out: %q", name, s.leftOut)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

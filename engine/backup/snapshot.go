@@ -67,11 +67,65 @@ func take(o Options) (s *snapshot, err error) {
 	if err = s.walk(); err == nil {
 		err = s.named()
 	}
+	release()
+	if err == nil {
+		err = s.later()
+	}
 	if err != nil {
 		return nil, errors.Join(err, s.spool.Close())
 	}
 
 	return s, nil
+}
+
+// later copies the long files of agents, while nothing waits for it. They can change at any time: each is what it is
+// when it is opened, and one that cannot be opened is left out.
+func (s *snapshot) later() error {
+	all := s.files
+	s.files = nil
+	for _, f := range all {
+		if f.at >= 0 || !f.theirs {
+			s.files = append(s.files, f)
+			continue
+		}
+		file, info, err := s.current(f)
+		if err != nil {
+			s.leave(f.Name, err.Error())
+			continue
+		}
+		err = errors.Join(s.copy(see(f.Name, info, true), io.LimitReader(file, info.Size())), file.Close())
+		if err != nil {
+			return err
+		}
+		if s.files[len(s.files)-1].Size < info.Size() {
+			s.leave(f.Name, "its end, which it lost while it was copied")
+		}
+	}
+
+	return nil
+}
+
+// current opens what a file of agents is now; one that is replaced in this moment is looked at again.
+func (s *snapshot) current(f seen) (file *os.File, info fs.FileInfo, err error) {
+	rel := filepath.FromSlash(strings.TrimPrefix(f.Name, home+"/"))
+	dir, err := beneath.Dir(s.home, filepath.Dir(rel))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer dir.Close()
+	for range 10 {
+		if info, err = dir.Lstat(filepath.Base(rel)); err != nil {
+			return nil, nil, err
+		}
+		if beneath.Links(info) > 1 {
+			return nil, nil, beneath.ErrNames
+		}
+		if file, err = beneath.Open(dir, filepath.Base(rel), info); !errors.Is(err, beneath.ErrRace) {
+			break
+		}
+	}
+
+	return file, info, err
 }
 
 // walk looks at all of .daycare.

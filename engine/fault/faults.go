@@ -56,6 +56,10 @@ var (
 	NoAsk = &Fault{Code: "unknown_permission", Status: http.StatusNotFound, Exit: ExitNotFound,
 		Text: "no such approval request",
 		Hint: "list pending approvals with: daycare permissions ls", Route: "GET /v1/permissions lists pending approvals"}
+	NotGranted = &Fault{Code: "not_granted", Status: http.StatusNotFound, Exit: ExitNotFound,
+		Text: "the agent does not have this permission",
+		Hint: "list what it has with: daycare permissions grants ID", Route: "GET /v1/agents/{id}/grants lists what it has",
+		About: "nothing was revoked: neither the agent nor those that it started have the permission"}
 	NoFile = &Fault{Code: "unknown_file", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "no such file",
 		Hint: "send the path of the file instead", Route: "send the file's path or its content instead",
 		About: "no attachment has that id"}
@@ -158,8 +162,8 @@ const seeLog = "see the log for details: daycare logs"
 // All is the list, in the order of docs/api.md.
 var All = []*Fault{
 	Malformed, Unauthorized, WrongLogin, Forbidden, Scope,
-	UnknownAgent, UnknownItem, NoAsk, NoFile, NotEditable, NoRecord, NoTask, NoTrash, NoCommand, NoPairing, NoSession, NoTrace, NoRoute,
-	OtherVersion, NoSecret,
+	UnknownAgent, UnknownItem, NoAsk, NotGranted, NoFile, NotEditable, NoRecord, NoTask, NoTrash, NoCommand, NoPairing, NoSession, NoTrace,
+	NoRoute, OtherVersion, NoSecret,
 	Ambiguous, Decided, Busy, Protected, AgentLimit, Taken, ItemTaken, TaskBusy, Applying, Conflict,
 	TooLarge, FileTooLarge, Invalid, InvalidConfig, InvalidFile, InboxFull, LoginLater,
 	DiskFull, DiskFailed, ReplicaAway, NotRunning, ShuttingDown, Cut, Timeout, Canceled, Interrupted, NoAccess, unlisted,

@@ -20,6 +20,7 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/crash"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 )
 
 // A user is the users and platforms that talk to the daemon of a case. Whatever
@@ -237,7 +238,7 @@ func (u *user) revoke(ctx context.Context) error {
 		}
 
 		for _, g := range set.Grants {
-			if err := c.Revoke(ctx, "0/", g.Tag); err != nil {
+			if err := c.Revoke(ctx, "0/", g.Tag); err != nil && !errors.Is(err, fault.NotGranted) {
 				return err
 			}
 		}

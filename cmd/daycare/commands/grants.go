@@ -38,7 +38,7 @@ func grantTable(set permission.Set, now time.Time) term.Table {
 	given := map[string]permission.Grant{}
 	for _, g := range set.Grants {
 		if g.SHA256 != "" {
-			t.Row(term.OneLine(g.Tag, 60)+" (one exact call)", g.By, term.Ago(g.At.Time, now))
+			t.Row(listed(g.Tag)+exactly, g.By, term.Ago(g.At.Time, now))
 			continue
 		}
 		given[g.Tag] = g
@@ -46,12 +46,36 @@ func grantTable(set permission.Set, now time.Time) term.Table {
 	for _, access := range set.Rights() {
 		tag := access.Tag()
 		by, at := "the settings, or by hand", ""
+		if access == (permission.Write{Path: set.WorkingDir}) {
+			by = "its working folder"
+		}
 		if g, ok := given[tag]; ok {
 			by, at = g.By, term.Ago(g.At.Time, now)
 		}
-		t.Row(tag, by, at)
+		t.Row(listed(tag), by, at)
 	}
 	return t
+}
+
+// exactly is behind a permission that covers one exact call.
+const exactly = " (one exact call)"
+
+// listed is a permission on one line: in full, as it can be revoked by this text.
+func listed(tag string) string { return permission.VisibleLine(tag) }
+
+// tagOf is the permission of a set that is listed as text; text itself if there is none.
+func tagOf(set permission.Set, text string) string {
+	for _, access := range set.Rights() {
+		if tag := access.Tag(); listed(tag) == text {
+			return tag
+		}
+	}
+	for _, g := range set.Grants {
+		if listed(g.Tag) == strings.TrimSuffix(text, exactly) {
+			return g.Tag
+		}
+	}
+	return text
 }
 
 func permissionsGrant(c *term.App) *cobra.Command {
@@ -122,8 +146,12 @@ func permissionsRevoke(c *term.App) *cobra.Command {
 		Example: "  daycare permissions revoke 0/ @web:example.com",
 		Args:    term.Words(-1, "the ID of an agent", "the PERMISSION as listed by `permissions grants`"), ValidArgsFunction: c.Refs,
 		RunE: term.Act(c, func(ctx context.Context, client *control.Client, args []string) (any, string, error) {
-			tag := strings.Join(args[1:], " ")
-			return map[string]string{"revoked": tag}, tag + ": revoked", term.Wrap(client.Revoke(ctx, args[0], tag), "revoke %s", tag)
+			set, err := client.Grants(ctx, args[0])
+			if err != nil {
+				return nil, "", term.Wrap(err, "list permissions of %s", args[0])
+			}
+			tag := tagOf(set, strings.Join(args[1:], " "))
+			return map[string]string{"revoked": tag}, listed(tag) + ": revoked", term.Wrap(client.Revoke(ctx, args[0], tag), "revoke %s", listed(tag))
 		}),
 	}
 }

@@ -311,13 +311,16 @@ func tryOut(ctx context.Context, program, want string) error {
 	return nil
 }
 
-// swap puts a program in the place of another one, which is kept as NAME.old.
+// swap puts a program in the place of another one, which is kept as NAME.old. Whenever it is interrupted, there is a
+// program, and NAME.old is this one or the one before it.
 func swap(fresh, program string) (old string, err error) {
 	old = program + ".old"
-	if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", err
+	kept := fresh + ".old" // a name that no other update uses
+	defer os.Remove(kept)  // which stays if NAME.old is another name of the program already
+	if err := os.Link(program, kept); err != nil {
+		return "", fmt.Errorf("keep the old program: %w", err)
 	}
-	if err := os.Link(program, old); err != nil {
+	if err := place(kept, old); err != nil {
 		return "", fmt.Errorf("keep the old program: %w", err)
 	}
 

@@ -138,6 +138,43 @@ func TestUpdateFromFolderAndURL(t *testing.T) {
 	}
 }
 
+// An update that ends before the new program is in its place leaves the old ones, and the next one works.
+func TestUpdateThatIsInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	program, fresh := filepath.Join(dir, "daycare"), filepath.Join(dir, ".daycare-new-1")
+	put(t, program+".old", []byte("first"))
+	put(t, fresh, []byte("third"))
+	if _, err := swap(fresh, program); err == nil {
+		t.Error("a program that is not there was kept")
+	}
+	if old, err := os.ReadFile(program + ".old"); string(old) != "first" {
+		t.Errorf("the program before is %q (%v), want it to stay", old, err)
+	}
+
+	put(t, program, []byte("second"))
+	if err := os.Remove(fresh); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := swap(fresh, program); err == nil {
+		t.Error("a program that is not there is in the place of the old one")
+	}
+	for range 2 { // the program is kept already
+		put(t, fresh, []byte("third"))
+		if _, err := swap(fresh, program); err != nil {
+			t.Fatal(err)
+		}
+		left, err := filepath.Glob(filepath.Join(dir, "*"))
+		hidden, _ := filepath.Glob(filepath.Join(dir, ".*"))
+		old, rerr := os.ReadFile(program + ".old")
+		if string(old) != "second" || len(left) != 2 || len(hidden) > 0 || err != nil || rerr != nil {
+			t.Errorf("%q and %q; the old program is %q", left, hidden, old)
+		}
+		if err := errors.Join(os.Remove(program), os.Link(program+".old", program)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Whatever is wrong with a release, the reason is said, and the program stays as it is.
 func TestBadReleasesChangeNothing(t *testing.T) {
 	m, other := newMaker(t, "12345678"), newMaker(t, "12345678")
