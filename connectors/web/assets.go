@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"daycare/engine/control"
 )
 
 //go:embed page
@@ -153,7 +155,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	data := f.plain
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if control.Unzips(r) {
 		h.Set("Content-Encoding", "gzip")
 		data = f.zipped
 	}

@@ -46,10 +46,17 @@ export function del(path, options) {
   return call('DELETE', path, options);
 }
 
-// readFile returns a file of the API as text with its hash: {text, etag}.
+// readFile returns a file of the API as text with its hash: {text, etag}. What would be other bytes when it is written
+// again is an ApiError.
 export async function readFile(path, options) {
   const answer = await send('GET', path, options);
-  return { text: await answer.text(), etag: answer.headers.get('ETag') ?? '' };
+  const bytes = await answer.arrayBuffer().catch(() => Promise.reject(new ApiError(0, {})));
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    return { text, etag: answer.headers.get('ETag') ?? '' };
+  } catch {
+    throw new ApiError(415, { code: 'not_text', message: 'it is not UTF-8 text', hint: 'Change it in an editor that knows its encoding.' });
+  }
 }
 
 // writeFile replaces a file if its hash is still etag, and returns its new hash. Else it throws an ApiError:

@@ -5,6 +5,7 @@ import { connection, on } from './live.js';
 
 const PREFIX = 'daycare.draft.';
 const underway = new Map(); // promises of the messages that this page is sending, by agent
+const unsent = new Map(); // files that go with the next message, by agent
 
 // A draft is {text, sending?: {dedupe, queue, files}}; sending is set from the first try to the answer, files is
 // how many it has.
@@ -28,6 +29,13 @@ function store(id, draft) {
   } catch {
     /* the browser keeps nothing: the field still has it */
   }
+}
+
+// filesOf are the files that go with the next message to an agent: {list: [{name, bytes, data}], reading}. They are kept
+// until the page is loaded anew; reading is done when every file that was given is read.
+export function filesOf(id) {
+  if (!unsent.has(id)) unsent.set(id, { list: [], reading: Promise.resolve() });
+  return unsent.get(id);
 }
 
 // send posts a message and returns the receipt. While the daemon does not answer it waits and sends the same

@@ -1,5 +1,6 @@
 // A text field with line numbers, in which places can be marked.
 import { h } from './dom.js';
+import { difference } from './difference.js';
 
 // Editor is a text that is edited. changed is called after each change. label names the field.
 export class Editor {
@@ -30,8 +31,7 @@ export class Editor {
   // text is what was set, to the byte, until it is changed; then its lines end as they did.
   get text() {
     const { value } = this.#field;
-    if (value === this.#shown) return this.#given;
-    return this.#given.includes('\r\n') ? value.replaceAll('\n', '\r\n') : value;
+    return value === this.#shown ? this.#given : withEnds(value, this.#shown, this.#given);
   }
 
   // typed is the text as the field has it.
@@ -113,6 +113,24 @@ export class Editor {
     });
     return nodes;
   }
+}
+
+// withEnds is a text whose lines end as they do in given, which is shown as a field has it: a changed line as the one
+// that it replaces, a new one as the first.
+function withEnds(text, shown, given) {
+  const ends = given.match(/\r\n|\r|\n/g) ?? [];
+  const own = ends[0] ?? '\n';
+  if (ends.every((end) => end === own)) return text.replaceAll('\n', own);
+  const all = text.split('\n').length;
+  let replaced = [];
+  let out = '';
+  for (const { kind, old, now, text: line } of difference(shown, text)) {
+    if (kind === '-') replaced.push(ends[old - 1] ?? own);
+    if (kind === '-') continue;
+    if (kind === ' ') replaced = [ends[old - 1]];
+    out += line + (now === all ? '' : (replaced.shift() ?? own));
+  }
+  return out;
 }
 
 // offsetOf is the index in a line of a column that counts bytes from 1.

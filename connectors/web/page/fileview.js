@@ -2,22 +2,20 @@
 // the browser until it was published or given up.
 import { h, icon, plain, fill } from './dom.js';
 import { post, readFile, writeFile } from './api.js';
-import { allAgents, daemonStatus, subscribe } from './store.js';
-import { nameOf } from './state.js';
+import { subscribe } from './store.js';
 import { hour } from './format.js';
 import { failed, toast } from './dialog.js';
 import { Editor } from './editor.js';
 import { difference, changesOf } from './difference.js';
 import { diffTable, settle } from './conflict.js';
 import { Records } from './records.js';
-import { OF_AGENT, OF_WORKSPACE, place, urlOf, isHistory } from './place.js';
+import { draftOf, keepDraft } from './edits.js';
+import { drawTree } from './filetree.js';
+import { OF_AGENT, place, urlOf, isHistory } from './place.js';
 import { redraw, redrawIf, soon } from './redraw.js';
 
 // CHECK_MS is how long nothing is typed before the text is checked, in milliseconds.
 const CHECK_MS = 300;
-
-// DRAFT is where edits are kept that were not published, by the path of their file.
-const DRAFT = 'daycare.edit.';
 
 // Files is the view of one file. The tree of files is at its left; with beside, it is what beside({changed, goTo})
 // returns: something with a node, and show(text), which is called with every text that is edited.
@@ -31,6 +29,7 @@ export class Files {
   #disk = null; // a newer version on disk: {text, etag, since}
   #findings = [];
   #timer = null;
+  #last = Promise.resolve(); // the newest reading or writing of the file: the next one waits for it
   #head = h('header.head.line');
   // The same buttons while the file is open: one that was made anew under the pointer would lose the click.
   #revert = h('button.btn', { type: 'button', 'data-key': 'revert', onclick: () => this.revert() }, 'Revert');
@@ -45,7 +44,7 @@ export class Files {
   #problems = h('ul.problems', { id: 'problems', 'aria-label': 'Problems', hidden: true });
   #side = h('aside.insp', { 'aria-label': 'About this file' });
   #edit = h('div.edit');
-  look = soon(() => this.#look());
+  look = soon(() => this.#inTurn(() => this.#look()));
 
   #heading;
   #beside = null;
@@ -117,20 +116,25 @@ export class Files {
       fill(this.#side, [this.#records.side]);
       await this.#records.open();
     } else {
-      await this.#openText();
+      await this.#inTurn(() => this.#openText());
     }
     this.node.removeAttribute('aria-busy');
   }
 
+  #inTurn(act) {
+    this.#last = this.#last.then(act, act);
+    return this.#last;
+  }
+
   async #openText() {
+    try {
+      this.#opened = await this.#read();
+    } catch (err) {
+      this.#unread(err);
+      return;
+    }
     this.#editor = new Editor({ label: `Text of ${this.#file.name}`, described: 'problems', changed: () => this.#typed() });
     fill(this.#edit, [this.#bar, this.#editor.node, this.#problems]);
-    try {
-      this.#opened = await readFile(this.#file.path);
-    } catch (err) {
-      if (err.status !== 404) return failed(err);
-      this.#opened = { text: '', etag: '' }; // it is made by publishing it
-    }
     const kept = draftOf(this.#file);
     this.#editor.set(kept?.text ?? this.#opened.text);
     if (kept && kept.etag !== this.#opened.etag) {
@@ -141,15 +145,45 @@ export class Files {
     this.#check();
   }
 
+  // read returns what is on disk; a file that is not there is made by publishing it.
+  async #read() {
+    try {
+      return await readFile(this.#file.path);
+    } catch (err) {
+      if (err.status === 404) return { text: '', etag: '' };
+      throw err;
+    }
+  }
+
+  // unread says why there is no text: an empty field would be taken for an empty file, and published in its place.
+  #unread(err) {
+    this.#drawHead([]);
+    redraw(this.#edit, [
+      h(
+        'div.empty',
+        { role: 'alert' },
+        h('h2', `${this.#file.name} cannot be edited here`),
+        h('p', plain(err.message), '.'),
+        err.hint && h('p', plain(err.hint)),
+        h('button.btn', { type: 'button', onclick: () => this.look() }, 'Read it again'),
+      ),
+    ]);
+  }
+
   get #changed() {
     return this.#editor.text !== this.#opened.text;
   }
 
   #typed() {
-    keepDraft(this.#file, this.#changed ? { text: this.#editor.text, base: this.#opened.text, etag: this.#opened.etag } : null);
+    this.#keep();
     this.#draw();
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#check(), CHECK_MS);
+  }
+
+  // keep stores what is typed and not published.
+  #keep() {
+    keepDraft(this.#file, this.#changed ? { text: this.#editor.text, base: this.#opened.text, etag: this.#opened.etag } : null);
   }
 
   // check asks what is wrong with the text as it is typed.
@@ -194,6 +228,7 @@ export class Files {
   async #look() {
     if (!this.#file) return;
     if (this.#records) return this.#records.look();
+    if (!this.#editor) return this.#openText();
     const disk = await readFile(this.#file.path).catch(() => null);
     if (!disk || disk.etag === this.#opened.etag || disk.etag === this.#disk?.etag) return;
     if (this.#changed) {
@@ -207,7 +242,11 @@ export class Files {
     this.#draw();
   }
 
-  async publish() {
+  publish() {
+    return this.#inTurn(() => this.#write());
+  }
+
+  async #write() {
     if (!this.#editor || !this.#changed || this.#wrong) return;
     const text = this.#editor.text;
     try {
@@ -215,9 +254,7 @@ export class Files {
       toast(`${this.#file.name} is published`);
     } catch (err) {
       if (err.status === 409 && err.error.conflict) {
-        this.#disk = { text: err.error.conflict.content, etag: `"${err.error.conflict.hash}"`, since: Date.now() };
-        this.#draw();
-        this.#settle();
+        await this.#overtaken();
       } else {
         if (err.error?.findings) this.#show(err.error.findings);
         failed(err);
@@ -225,11 +262,23 @@ export class Files {
     }
   }
 
+  // overtaken reads what is on disk now, and asks what to do with it.
+  async #overtaken() {
+    try {
+      this.#disk = { ...(await this.#read()), since: Date.now() };
+    } catch (err) {
+      failed(err);
+      return;
+    }
+    this.#draw();
+    this.#settle();
+  }
+
   // taken notes that a text is what is on disk now.
   #taken(text, etag) {
     this.#opened = { text, etag };
     this.#disk = null;
-    keepDraft(this.#file, null);
+    this.#keep(); // more may have been typed while it was written
     this.#draw();
   }
 
@@ -240,11 +289,11 @@ export class Files {
   // settle asks what to do with two versions; none of them is lost.
   async #settle() {
     const mine = this.#editor.text;
-    const choice = await settle({ name: this.#file.name, base: this.#opened.text, mine, disk: this.#disk });
-    if (choice === null) return;
     const disk = this.#disk;
+    const choice = await settle({ name: this.#file.name, base: this.#opened.text, mine, disk });
+    if (choice === null) return;
     this.#opened = { text: disk.text, etag: disk.etag };
-    this.#disk = null;
+    if (this.#disk === disk) this.#disk = null; // else it has changed once more since it was shown
     this.#editor.set(choice.text);
     if (choice.took === 'theirs') {
       toast('Your version was replaced', {
@@ -349,52 +398,6 @@ export class Files {
   }
 
   #drawTree() {
-    const broken = (daemonStatus()?.problems ?? []).map((p) => p.file);
-    const link = (url, name, path) =>
-      h(
-        'a',
-        { href: url, 'aria-current': url === this.#file?.url ? 'page' : null },
-        h('span.cut', name),
-        broken.some((f) => f.endsWith(path)) && icon('warn', 'it has a problem'),
-      );
-    const agents = allAgents().filter((a) => a.state !== 'ended');
-    const shown = [broken, this.#file?.url, agents.map((a) => [a.id, a.handle, nameOf(a)])];
-    redrawIf(this.#tree, shown, () => [
-      h('h2', 'Workspace'),
-      h(
-        'ul',
-        OF_WORKSPACE.map((n) => h('li', link(`/files/${n}`, n, n))),
-      ),
-      agents.length > 0 && h('h2', 'Agents'),
-      agents.map((a) =>
-        h(
-          'details',
-          { open: a.id === this.#file?.agent?.id, 'data-key': a.id },
-          h('summary', h('span.mono', a.handle), h('span.cut', nameOf(a))),
-          h(
-            'ul',
-            OF_AGENT.map((n) => h('li', link(urlOf(a, n), n, `${a.id}/${n}`))),
-          ),
-        ),
-      ),
-    ]);
-  }
-}
-
-function draftOf(file) {
-  try {
-    return JSON.parse(localStorage.getItem(DRAFT + file.path) ?? 'null');
-  } catch {
-    return null;
-  }
-}
-
-// keepDraft stores an edit until it is published; null forgets it.
-function keepDraft(file, draft) {
-  try {
-    if (draft) localStorage.setItem(DRAFT + file.path, JSON.stringify(draft));
-    else localStorage.removeItem(DRAFT + file.path);
-  } catch {
-    /* the browser keeps nothing: the edit is in this tab alone */
+    drawTree(this.#tree, this.#file?.url, this.#file?.agent?.id);
   }
 }

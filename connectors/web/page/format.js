@@ -3,6 +3,7 @@ import { h } from './dom.js';
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
+const date = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' });
 const whole = new Intl.NumberFormat('en-US');
 
@@ -40,10 +41,11 @@ export function until(at, now = Date.now()) {
   return `in ${Math.round(s / 86400)} days`;
 }
 
-// hour is the time of day; of another day than today the date as well.
+// hour is the time of day; of another day than today the date as well, and the year if it is another one.
 export function hour(at, now = new Date()) {
   const t = new Date(at);
-  return t.toDateString() === now.toDateString() ? clock.format(t) : `${day.format(t)} ${clock.format(t)}`;
+  if (t.toDateString() === now.toDateString()) return clock.format(t);
+  return `${(t.getFullYear() === now.getFullYear() ? day : date).format(t)} ${clock.format(t)}`;
 }
 
 // absolute is date and time to the second.

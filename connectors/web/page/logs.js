@@ -1,6 +1,7 @@
 // The log of the daemon as it is written. It is read only while it is shown.
 import { h, plain } from './dom.js';
 import { Stream } from './events.js';
+import { absolute } from './format.js';
 
 export const LEVELS = ['debug', 'info', 'warn', 'error'];
 
@@ -64,7 +65,7 @@ function row({ time, level = 'INFO', msg, type, ...rest }) {
   const clock = at ? `${at.toLocaleTimeString(undefined, { hourCycle: 'h23' })}.${String(at.getMilliseconds()).padStart(3, '0')}` : '';
   return h(
     'div',
-    h('time', { datetime: time ?? null }, clock),
+    h('time', { datetime: time ?? null, title: time ? absolute(time) : null }, clock),
     h(`span.${colour}`, kind),
     h('span', plain([msg, ...Object.entries(rest).map(pair)].join(' '))),
   );

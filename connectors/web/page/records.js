@@ -3,7 +3,8 @@ import { h, icon, plain } from './dom.js';
 import { agentPath, get, readFile, writeFile } from './api.js';
 import { callLine } from './store.js';
 import { ask, failed, open, toast } from './dialog.js';
-import { absolute, count, plural } from './format.js';
+import { at as timeOf, count, plural } from './format.js';
+import { compact, pretty } from './json.js';
 import { redraw } from './redraw.js';
 
 // PAGE is how many records are read at once.
@@ -68,6 +69,7 @@ export class Records {
       this.#before = page.before;
     } catch (err) {
       failed(err);
+      return;
     }
     this.#draw();
   }
@@ -98,7 +100,7 @@ export class Records {
       `div.record.${r.type}`,
       { 'data-seq': r.seq, 'data-key': r.seq },
       h('label', box, h('span.mono', String(r.seq))),
-      h('time', { datetime: r.at, title: absolute(r.at) }, r.at ? new Date(r.at).toLocaleTimeString(undefined, { hourCycle: 'h23' }) : ''),
+      r.at ? timeOf(r.at) : h('time'),
       h('span.kind', KINDS[r.type] ?? r.type),
       h('span.cut.says', { title: text.slice(0, 500) }, text),
       h('span.right.quiet', SEEN.has(r.type) ? count(tokensOf(r)) : ''),
@@ -182,27 +184,34 @@ export class Records {
     });
     if (!yes) return;
     const gone = new Set(picked.map((r) => r.seq));
-    await this.#rewrite((line) => (gone.has(line.seq) ? null : line), `${plural(picked.length, 'record')} cut`);
+    if (!(await this.#rewrite((line) => (gone.has(seqOf(line)) ? null : line), `${plural(picked.length, 'record')} cut`))) return;
     this.#picked.clear();
     this.#draw();
   }
 
-  // edit shows one record as JSON.
-  #edit(r) {
+  // edit shows the line of one record, as it is in the file but for its checksum, which would not fit what is changed.
+  async #edit(r) {
+    const read = await readFile(this.#file.path).catch(failed);
+    if (!read) return;
+    const own = read.text.split('\n').find((line) => seqOf(line) === r.seq);
+    if (own) this.#editLine(r, own);
+    else failed({ message: `record ${r.seq} is no longer in the file` });
+  }
+
+  #editLine(r, own) {
     const field = h('textarea.in.mono', { rows: 14, 'aria-label': `Record ${r.seq} as JSON`, spellcheck: 'false' });
-    field.value = JSON.stringify(r, null, 2);
+    field.value = pretty(own.replace(/,"crc":"[0-9a-f]{8}"}\s*$/, '}'));
     const wrong = h('p.error', { role: 'alert' });
     const save = async (e) => {
       e.preventDefault();
-      let changed;
       try {
-        changed = JSON.parse(field.value);
+        JSON.parse(field.value);
       } catch (err) {
         wrong.textContent = `Not JSON: ${err.message}`;
         return;
       }
-      delete changed.crc;
-      if (await this.#rewrite((line) => (line.seq === r.seq ? changed : line), `Record ${r.seq} is published`)) dialog.close();
+      const changed = compact(field.value);
+      if (await this.#rewrite((line) => (line === own ? changed : line), `Record ${r.seq} is published`)) dialog.close();
     };
     const dialog = open(
       'box.wide',
@@ -231,19 +240,13 @@ export class Records {
   async #rewrite(change, done) {
     try {
       const { text, etag } = await readFile(this.#file.path);
-      const lines = text.split('\n').map((line) => {
-        if (!line.trim()) return line;
-        let value;
-        try {
-          value = JSON.parse(line);
-        } catch {
-          return line;
-        }
-        const changed = change(value);
-        if (changed === null) return null;
-        return changed === value ? line : JSON.stringify(changed);
-      });
-      await writeFile(this.#file.path, lines.filter((line) => line !== null).join('\n'), etag);
+      const changed = text
+        .split('\n')
+        .map(change)
+        .filter((line) => line !== null)
+        .join('\n');
+      if (changed === text) throw new Error('nothing was changed: the file has other records now');
+      await writeFile(this.#file.path, changed, etag);
       toast(done);
       await this.#read(null);
       return true;
@@ -251,6 +254,15 @@ export class Records {
       failed(err);
       return false;
     }
+  }
+}
+
+// seqOf is the number of the record that a line of the file is; undefined if it is none.
+function seqOf(line) {
+  try {
+    return JSON.parse(line).seq;
+  } catch {
+    return undefined;
   }
 }
 

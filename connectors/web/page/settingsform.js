@@ -132,7 +132,9 @@ export class Form {
   }
 
   #set(keys, schema, raw) {
-    const value = schema.type === 'boolean' ? raw === 'true' : /integer|number/.test(schema.type) && raw !== '' ? Number(raw) : raw;
+    const integer = schema.type === 'integer' && /^-?\d+$/.test(raw); // of any size
+    const number = /integer|number/.test(schema.type) && raw !== '';
+    const value = schema.type === 'boolean' ? raw === 'true' : integer ? BigInt(raw) : number ? Number(raw) : raw;
     this.#publish(keys, withValue(this.#text, keys, value));
   }
 }

@@ -150,20 +150,20 @@ export class Beside {
   async readGrants() {
     const set = await get(agentPath(this.#id, '/grants')).catch(() => null);
     if (!set) return;
-    const own = (set.grants ?? []).map((g) => ({ tag: g.tag, at: g.at, by: g.by }));
+    const own = (set.grants ?? []).map((g) => ({ tag: g.tag, at: g.at, by: g.by, once: Boolean(g.sha256) }));
     redrawIf(this.grants, own, () => [
       h('h2', 'Permissions', h('a.small.aim', { href: `/files/${this.#id}/state.json` }, 'state.json')),
       own.length
         ? h(
             'dl.pairs',
             own.flatMap((g) => [
-              h('dt', h('code.cut', { title: plain(g.by ? `${g.tag}, by ${g.by}` : g.tag) }, exact(g.tag))),
+              h('dt', h('code.cut', { title: plain(g.by ? `${g.tag}, by ${g.by}` : g.tag) }, exact(g.tag)), g.once && ' (one exact call)'),
               h(
                 'dd',
                 hour(g.at),
                 h(
                   'button.tap',
-                  { type: 'button', 'aria-label': `Revoke ${plain(g.tag)}`, title: 'Revoke', onclick: () => this.#revoke(g.tag) },
+                  { type: 'button', 'aria-label': `Revoke ${plain(g.tag)}`, title: 'Revoke', onclick: () => this.#revoke(g) },
                   icon('close'),
                 ),
               ),
@@ -173,18 +173,18 @@ export class Beside {
     ]);
   }
 
-  async #revoke(tag) {
+  // revoke offers to undo it, unless that would give more back: a permission for one exact call cannot be granted anew.
+  async #revoke({ tag, once }) {
+    const undo = {
+      label: 'Undo',
+      run: () =>
+        post(agentPath(this.#id, '/grants'), { permission: tag })
+          .catch(failed)
+          .then(() => this.readGrants()),
+    };
     try {
       await del(agentPath(this.#id, `/grants?permission=${encodeURIComponent(tag)}`));
-      toast(`Revoked ${tag}`, {
-        action: {
-          label: 'Undo',
-          run: () =>
-            post(agentPath(this.#id, '/grants'), { permission: tag })
-              .catch(failed)
-              .then(() => this.readGrants()),
-        },
-      });
+      toast(`Revoked ${tag}`, once ? {} : { action: undo });
     } catch (err) {
       failed(err);
     }

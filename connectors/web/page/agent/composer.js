@@ -2,7 +2,7 @@
 import { fill, h, icon, plain, sign } from '../dom.js';
 import { agentOf } from '../store.js';
 import { keyOf, titleOf } from '../state.js';
-import { draftOf, keep, send, sending } from '../drafts.js';
+import { draftOf, filesOf, keep, send, sending } from '../drafts.js';
 import { announce, failed } from '../dialog.js';
 import { connection } from '../live.js';
 import { redrawIf } from '../redraw.js';
@@ -32,14 +32,14 @@ export function wayOf(agent, item) {
 export class Composer {
   #id;
   #way = ''; // '': as the agent does it
-  #files = [];
-  #reading = Promise.resolve(); // until every file that was given is read
+  #files; // of the next message: {list, reading}, the same when the agent is shown again
   #sending = false;
   #saving = null; // set while what is typed is not stored yet
 
   // takeBack gets an item of the inbox out of it and returns whether that worked.
   constructor(agent, { takeBack, sent }) {
     this.#id = agent.id;
+    this.#files = filesOf(agent.id);
     this.takeBack = takeBack;
     this.sent = sent;
     this.text = h('textarea', {
@@ -87,14 +87,17 @@ export class Composer {
     this.draw();
   }
 
-  // load shows the draft of the agent, and waits for a message that is still being sent.
+  // load shows the draft of the agent and its files, and waits for a message that is still being sent.
   load() {
     this.text.value = draftOf(this.#id).text;
+    this.#drawFiles();
+    this.#files.reading.then(() => this.#drawFiles());
     const sent = sending(this.#id);
     if (!sent) return;
     this.#pending(true);
     sent.catch(failed).finally(() => {
       this.text.value = draftOf(this.#id).text;
+      this.#drawFiles();
       this.#pending(false);
     });
   }
@@ -131,15 +134,15 @@ export class Composer {
   // send posts what is typed. The field is cleared by the answer, not by the key.
   async send(way) {
     const text = this.text.value;
-    if (this.#sending || (!text.trim() && this.#files.length === 0)) return;
+    if (this.#sending || (!text.trim() && this.#files.list.length === 0)) return;
     this.#pending(true);
     try {
-      await this.#reading;
-      const files = [...this.#files];
+      await this.#files.reading;
+      const files = [...this.#files.list];
       await send(this.#id, { text, queue: this.#busy() ? way : '', files: files.map(({ name, data }) => ({ name, data })) });
       this.text.value = '';
       this.#way = '';
-      this.#files = this.#files.filter((f) => !files.includes(f)); // what came while it was sent goes with the next one
+      this.#files.list = this.#files.list.filter((f) => !files.includes(f)); // what came while it was sent goes with the next one
       this.#drawFiles();
       announce('Message accepted');
       this.sent();
@@ -259,14 +262,14 @@ export class Composer {
 
   // add attaches files, one after the other. The list is copied, as a picker that is cleared clears its list as well.
   #add(list) {
-    for (const file of [...list]) this.#reading = this.#reading.then(() => this.#attach(file));
+    for (const file of [...list]) this.#files.reading = this.#files.reading.then(() => this.#attach(file));
   }
 
   async #attach(file) {
-    const total = this.#files.reduce((n, f) => n + f.bytes, 0) + file.size;
+    const total = this.#files.list.reduce((n, f) => n + f.bytes, 0) + file.size;
     try {
       if (total > MOST_BYTES) throw new Error(`files may have ${size(MOST_BYTES)} together`);
-      this.#files.push({ name: file.name || 'pasted.png', bytes: file.size, data: await base64(file) });
+      this.#files.list.push({ name: file.name || 'pasted.png', bytes: file.size, data: await base64(file) });
       this.#drawFiles();
     } catch (err) {
       failed({ message: `${plain(file.name)} is not attached: ${err.message}` });
@@ -274,10 +277,10 @@ export class Composer {
   }
 
   #drawFiles() {
-    this.chips.hidden = this.#files.length === 0;
+    this.chips.hidden = this.#files.list.length === 0;
     fill(
       this.chips,
-      this.#files.map((f) =>
+      this.#files.list.map((f) =>
         h(
           'span.chip',
           plain(f.name),
@@ -288,7 +291,7 @@ export class Composer {
               type: 'button',
               'aria-label': `Remove ${plain(f.name)}`,
               onclick: () => {
-                this.#files = this.#files.filter((o) => o !== f);
+                this.#files.list = this.#files.list.filter((o) => o !== f);
                 this.#drawFiles();
               },
             },

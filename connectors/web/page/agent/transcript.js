@@ -1,9 +1,8 @@
 // The transcript of one agent: pages of its history, and what streams at its end. It stays where the reader
 // is: it follows the end only while the end is in view.
-import { h, plain, sign } from '../dom.js';
+import { h, plain } from '../dom.js';
 import { get, agentPath } from '../api.js';
 import { agentOf, callLine } from '../store.js';
-import { at as timeOf } from '../format.js';
 import { announce, failed } from '../dialog.js';
 import { AGENT_TOOLS, family } from './cards.js';
 import { Cards, entriesOf } from './entries.js';
@@ -231,33 +230,41 @@ export class Transcript {
   // older reads the page before the first record, newer what was let go behind the last one. Neither moves what is
   // on the screen.
   async #older() {
-    if (this.#before === null || this.#closed || this.reading) return;
+    const before = this.#before;
+    if (before === null || this.#closed || this.reading) return;
     this.reading = true;
+    let page = null;
     try {
-      const page = await this.#page(this.#before, STEP);
-      if (this.#closed) return;
-      const first = this.list.firstElementChild;
-      this.#still(first, () => {
-        const made = page.records.map((record) => ({ record, nodes: this.#make(record) }));
-        this.list.prepend(...made.flatMap((m) => m.nodes));
-        this.#records.unshift(...made);
-        for (const { record } of this.#records) if (record.type === 'rewind') this.#forget(record);
-        this.#before = page.before;
-        this.#trimEnd();
-      });
+      page = await this.#page(before, STEP);
     } catch (err) {
       failed(err);
-    } finally {
-      this.reading = false;
     }
+    this.reading = false;
+    if (!page || this.#closed) return;
+    if (this.#before === before) this.#above(page);
+    else this.#scrolled(); // the first record is another one now, and this page is not the one before it
+  }
+
+  // above shows a page before the first record.
+  #above(page) {
+    const first = this.list.firstElementChild;
+    this.#still(first, () => {
+      const made = page.records.map((record) => ({ record, nodes: this.#make(record) }));
+      this.list.prepend(...made.flatMap((m) => m.nodes));
+      this.#records.unshift(...made);
+      for (const { record } of this.#records) if (record.type === 'rewind') this.#forget(record);
+      this.#before = page.before;
+      this.#trimEnd();
+    });
   }
 
   async #newer() {
-    if (!this.#below.length || this.#closed || this.reading) return;
+    const below = this.#below.at(-1);
+    if (!below || this.#closed || this.reading) return;
     this.reading = true;
     try {
-      const page = await this.#page(this.#below.at(-1) + 1, STEP);
-      if (this.#closed) return;
+      const page = await this.#page(below + 1, STEP);
+      if (this.#closed || this.#below.at(-1) !== below) return;
       const { record: last } = this.#records.at(-1);
       this.#still(this.list.lastElementChild, () => {
         for (const record of page.records) if (record.seq > last.seq) this.#append(record);
@@ -394,15 +401,4 @@ export class Transcript {
     this.list.append(card.item);
     this.refresh();
   }
-}
-
-// working is the line under the transcript: what the agent does and since when, and the way to what it asks.
-export function working(text, since, kind, ask) {
-  return h(
-    `p.note.${kind}`,
-    sign(kind),
-    h('span', text),
-    since ? h('span.quiet', 'since ', timeOf(since)) : null,
-    ask ? h('a.btn.small', { href: `/approvals/${ask.token}` }, 'Review') : null,
-  );
 }
