@@ -32,6 +32,9 @@ func TestLongAnswersAreCompressedOnTheNetwork(t *testing.T) {
 		path, accept string
 		zipped       bool
 	}{{far, "/v1/agents/alpha/history", "gzip, br", true}, {far, "/v1/agents/alpha/history", "br", false},
+		{far, "/v1/agents/alpha/history", "gzip;q=0, br", false}, {far, "/v1/agents/alpha/history", "br;q=1, GZIP; q=0.5", true},
+		{far, "/v1/agents/alpha/history", "gzip;q=0, *", false}, {far, "/v1/agents/alpha/history", "*;q=0.1", true},
+		{far, "/v1/agents/alpha/history", "gzip;q=0.000", false}, {far, "/v1/agents/alpha/history", "not-gzip", false},
 		{far, "/v1/agents/alpha", "gzip", false}, {near, "/v1/agents/alpha/history", "gzip", false}} {
 		w := get(c.caller, c.path, c.accept)
 		if got := w.Header().Get("Content-Encoding") == "gzip"; got != c.zipped || w.Code != http.StatusOK {

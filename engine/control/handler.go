@@ -117,6 +117,25 @@ func (a *api) resolve(ctx context.Context, ref string) (string, error) {
 	return id, err
 }
 
+// Unzips reports whether who asks takes an answer in gzip: it is named, or anything is, and not with a weight of zero.
+func Unzips(r *http.Request) bool {
+	named, others := -1.0, 0.0
+	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		name, weight, _ := strings.Cut(part, ";")
+		q := 1.0
+		if text, ok := strings.CutPrefix(strings.ToLower(strings.TrimSpace(weight)), "q="); ok {
+			q, _ = strconv.ParseFloat(text, 64) // 0: not a number
+		}
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "gzip":
+			named = q
+		case "*":
+			others = q
+		}
+	}
+	return named > 0 || named < 0 && others > 0
+}
+
 func (a *api) send(w http.ResponseWriter, r *http.Request, status int, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -127,7 +146,7 @@ func (a *api) send(w http.ResponseWriter, r *http.Request, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	data = append(data, '\n')
-	if len(data) >= worthZipping && !callerOf(r.Context()).Local && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if len(data) >= worthZipping && !callerOf(r.Context()).Local && Unzips(r) {
 		w.Header().Set("Content-Encoding", "gzip")
 		w.Header().Set("Vary", "Accept-Encoding")
 		data = zip(data)

@@ -211,6 +211,32 @@ var bodies = map[string]string{
 
 func tableOf(b Backend) []row { return table(&api{}, b) }
 
+// aboveIts has an answered request of another agent above each of its own.
+type aboveIts struct{ *fake }
+
+func (aboveIts) Answered(_ context.Context, limit int) ([]event.Ask, error) {
+	all := []event.Ask{{Token: "b1", AgentID: beta}, {Token: "a1", AgentID: alpha}, {Token: "b2", AgentID: beta}, {Token: "a2", AgentID: alpha},
+		{Token: "a3", AgentID: alpha}}
+	return all[:min(len(all), limit)], nil
+}
+
+// A token for some agents gets as many answered requests as it asks for, however many others there are.
+func TestAnsweredOfSomeAgents(t *testing.T) {
+	few := apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Read}, Agents: []string{alpha}}
+	h := approvals{aboveIts{&fake{}}}
+	for rights, want := range map[*apitoken.Rights][]string{&apitoken.Everything: {"b1", "a1"}, &few: {"a1", "a2"}} {
+		ctx := WithCaller(t.Context(), Caller{Rights: *rights})
+		body, err := h.list(ctx, asksIn{State: "decided", Limit: 2})
+		var got []string
+		for _, a := range body.Permissions {
+			got = append(got, a.Token)
+		}
+		if !slices.Equal(got, want) || err != nil {
+			t.Errorf("of %v: %q, %v, want %q", rights.Agents, got, err, want)
+		}
+	}
+}
+
 // For whom an agent works is shown only to those who may know all agents.
 func TestWhoAsksForWhom(t *testing.T) {
 	h := Handler(whole(&pair{fake: &fake{}}), Options{})
