@@ -599,7 +599,8 @@ func TestFilesOfAgentsThatChange(t *testing.T) {
 	root := filled(t, map[string]string{files + "grows.log": long, files + "short.log": long, files + "gone": long,
 		files + "replaced": long, files + "linked": long, home + "/auth.json": strings.Repeat("secret", short)})
 	at := func(name string) string { return filepath.Join(root, filepath.FromSlash(name)) }
-	s := &snapshot{opts: Options{Place: workspace.At(root), Private: []string{home + "/auth.json"}}, home: at(home), names: map[string]bool{}}
+	o := Options{Place: workspace.At(root), Private: []string{home + "/auth.json"}}
+	s := &snapshot{opts: o, home: at(home), names: map[string]bool{}}
 	spool, err := os.CreateTemp(t.TempDir(), "")
 	must(t, err)
 	defer spool.Close()
