@@ -224,7 +224,8 @@ func TestGiveAndRevoke(t *testing.T) {
 	// An agent that has ended can do nothing any more, and there is nothing to take away.
 	must(t, h.Kill(t.Context(), ops.ID))
 	less := 0
-	if err := h.Revoke(t.Context(), child.ID, "@web", "me", func(string, permission.Set) { less++ }); !errors.Is(err, fault.NotGranted) || less != 1 {
+	err = h.Revoke(t.Context(), child.ID, "@web", "me", func(string, permission.Set) { less++ })
+	if !errors.Is(err, fault.NotGranted) || less != 1 {
 		t.Errorf("of a family of which one has ended: %v, revoked of %d", err, less)
 	}
 	if err := h.Revoke(t.Context(), ops.ID, "@web", "me", func(string, permission.Set) { less++ }); err == nil || less != 1 {

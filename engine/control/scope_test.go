@@ -215,8 +215,8 @@ func tableOf(b Backend) []row { return table(&api{}, b) }
 type aboveIts struct{ *fake }
 
 func (aboveIts) Answered(_ context.Context, limit int) ([]event.Ask, error) {
-	all := []event.Ask{{Token: "b1", AgentID: beta}, {Token: "a1", AgentID: alpha}, {Token: "b2", AgentID: beta}, {Token: "a2", AgentID: alpha},
-		{Token: "a3", AgentID: alpha}}
+	all := []event.Ask{{Token: "b1", AgentID: beta}, {Token: "a1", AgentID: alpha}, {Token: "b2", AgentID: beta},
+		{Token: "a2", AgentID: alpha}, {Token: "a3", AgentID: alpha}}
 	return all[:min(len(all), limit)], nil
 }
 

@@ -137,7 +137,8 @@ func TestEditRecord(t *testing.T) {
 	p.goTo("/files/0/history.jsonl")
 	p.sees("the first")
 	p.sees("2020")
-	seq := eval[int](p, `+[...document.querySelectorAll('main .record')].find(e => e.querySelector('.says').innerText === 'the first').dataset.seq`)
+	seq := eval[int](p, `+[...document.querySelectorAll('main .record')]
+		.find(e => e.querySelector('.says').innerText === 'the first').dataset.seq`)
 	p.click("button", fmt.Sprintf("Edit record %d", seq))
 	p.sees("Change a text")
 	p.looks("edit a record")
@@ -206,7 +207,8 @@ func TestOlderRecordsLeaveNoHole(t *testing.T) {
 	const up = "(document.querySelector('main .log').scrollTop = 0, true)"
 	eval[bool](p, up)
 	p.wait(fmt.Sprintf("Math.min(...%s) < %d", seqs, oldest), "older records are shown")
-	eval[bool](p, fmt.Sprintf(strings.Replace(holdScript, "options?.method === %q", "(options?.method ?? 'GET') === %q", 1), "GET", "limit=40"))
+	eval[bool](p, fmt.Sprintf(strings.Replace(holdScript, "options?.method ===", "(options?.method ?? 'GET') ===", 1),
+		"GET", "limit=40"))
 	p.wait(up+" && held > 0", "still older ones are asked for")
 	w.write(".daycare/agents/"+agent+"/history.jsonl", strings.Replace(w.history(agent), "record 390", "RECORD 390", 1))
 	p.wait("document.querySelector('main .log').innerText.includes('RECORD 390')", "the transcript is read anew")

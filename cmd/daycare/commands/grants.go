@@ -151,7 +151,8 @@ func permissionsRevoke(c *term.App) *cobra.Command {
 				return nil, "", term.Wrap(err, "list permissions of %s", args[0])
 			}
 			tag := tagOf(set, strings.Join(args[1:], " "))
-			return map[string]string{"revoked": tag}, listed(tag) + ": revoked", term.Wrap(client.Revoke(ctx, args[0], tag), "revoke %s", listed(tag))
+			err = term.Wrap(client.Revoke(ctx, args[0], tag), "revoke %s", listed(tag))
+			return map[string]string{"revoked": tag}, listed(tag) + ": revoked", err
 		}),
 	}
 }
