@@ -51,11 +51,13 @@ func (n *Node) Acquire(agent string) error {
 }
 
 // claim makes this machine the owner of an agent that nobody else alive owns.
-func (n *Node) claim(ctx context.Context, agent string) error {
+func (n *Node) claim(ctx context.Context, agent string) (err error) {
 	if err := n.mayWork(agent); err != nil {
 		return err
 	}
-	var noted uint64 // the revision of the note that this machine takes the agent; 0: it has not yet
+	var noted uint64          // the revision of the note that this machine takes the agent; 0: it is not known
+	tried := n.inDoubt(agent) // there may be such a note
+	defer func() { n.doubt(agent, tried && err != nil) }()
 	for {
 		old, err := readMark(n.folder(agent))
 		if err != nil {
@@ -66,8 +68,9 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 			return err
 		}
 		if head.seq > 0 && !head.released && head.owner != n.boot && !n.links.dead(head.owner) {
-			if noted > 0 {
+			if tried {
 				err = n.presence.gaveWay(ctx, agent, head.owner, noted)
+				tried = err != nil
 			}
 			return errors.Join(&message.Elsewhere{Node: head.owner}, err)
 		}
@@ -77,6 +80,7 @@ func (n *Node) claim(ctx context.Context, agent string) error {
 			return err
 		}
 		// Before the claim: the list may name too many, never too few.
+		tried = true
 		if noted, err = n.presence.took(ctx, agent); err != nil {
 			return err
 		}

@@ -97,6 +97,7 @@ type units struct {
 	mu       sync.Mutex
 	owned    map[string]*unit
 	claiming map[string]*sync.Mutex // one claim of an agent at a time
+	doubts   map[string]bool        // agents that this machine may be noted for without having them
 	lose     func(agent string)     // nil: nobody wants to know
 }
 
@@ -107,7 +108,7 @@ const defaultLease = 3 * time.Second
 // until Close. It fails if no server answers before ctx ends.
 func Join(ctx context.Context, c Config) (*Node, error) {
 	n := &Node{workingCopy: workingCopy{root: c.Root, vol: c.Volume, covers: c.Covers, log: c.Log},
-		units: units{owned: map[string]*unit{}, claiming: map[string]*sync.Mutex{}}}
+		units: units{owned: map[string]*unit{}, claiming: map[string]*sync.Mutex{}, doubts: map[string]bool{}}}
 	conn, s, err := connect(ctx, c)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -18,9 +20,14 @@ func (p *presence) took(ctx context.Context, agent string) (revision uint64, err
 }
 
 // gaveWay notes that another machine looks after an agent, which this one wanted to take: its note is from revision and stands
-// in the place of that one's, unless a machine has written one since.
-func (p *presence) gaveWay(ctx context.Context, agent, boot string, revision uint64) error {
-	_, err := p.store.handles.owners.Update(ctx, agent, jsonOf(owner{Boot: boot}), revision)
+// in the place of that one's, unless a machine has written one since. 0: it is not known whether there is a note of this one.
+func (p *presence) gaveWay(ctx context.Context, agent, boot string, revision uint64) (err error) {
+	if revision == 0 {
+		if revision, err = p.store.noteOf(ctx, agent, p.boot); err != nil || revision == 0 {
+			return err
+		}
+	}
+	_, err = p.store.handles.owners.Update(ctx, agent, jsonOf(owner{Boot: boot}), revision)
 	if err != nil && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		return fmt.Errorf("note the owner of %s: %w", agent, err)
 	}
@@ -34,6 +41,49 @@ func (s *natsStore) noteOwner(ctx context.Context, agent string, o owner) (revis
 	}
 
 	return revision, nil
+}
+
+// noteOf is the revision of the note that a machine looks after an agent; 0: the note is of another one, or there is none.
+func (s *natsStore) noteOf(ctx context.Context, agent, boot string) (revision uint64, err error) {
+	e, err := s.handles.owners.Get(ctx, agent)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read who owns %s: %w", agent, err)
+	}
+	var o owner
+	if json.Unmarshal(e.Value(), &o) != nil || o.Boot != boot {
+		return 0, nil
+	}
+
+	return e.Revision(), nil
+}
+
+// A machine whose claim of an agent failed may be noted as the one that looks after it, and then no other one takes the agent
+// over. It claims the agent again, until it has it or knows who has.
+
+// doubt notes whether this machine may be noted for an agent that it does not have.
+func (u *units) doubt(agent string, may bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if may {
+		u.doubts[agent] = true
+	} else {
+		delete(u.doubts, agent)
+	}
+}
+
+func (u *units) inDoubt(agent string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.doubts[agent]
+}
+
+func (u *units) allInDoubt() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Collect(maps.Keys(u.doubts))
 }
 
 // gaveUp notes that nobody looks after an agent: it sleeps, or is left with work. The note of a machine that took it since stays:

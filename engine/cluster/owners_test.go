@@ -5,8 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
+
+	"daycare/engine/address"
 	"daycare/engine/cluster/clustertest"
 	"daycare/engine/message"
 )
@@ -99,5 +103,78 @@ func TestANoteOfTheWinnerIsNotOfAnEarlierOne(t *testing.T) {
 	}
 	if got := a.noted("one"); got != (owner{Boot: c.Boot()}) {
 		t.Errorf("%+v looks after it", got)
+	}
+}
+
+// mute are notes whose next answer is lost.
+type mute struct {
+	jetstream.KeyValue
+	before func()
+	lost   bool
+}
+
+func (m *mute) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+	if m.lost {
+		return m.KeyValue.Put(ctx, key, value)
+	}
+	m.lost = true
+	m.before()
+	_, err := m.KeyValue.Put(ctx, key, value)
+
+	return 0, errors.Join(errors.New("no answer"), err)
+}
+
+// A machine that hears nothing of its note that it takes an agent is noted, and does not have it. It looks again: the agent is
+// taken over, or noted for the machine that has it.
+func TestANoteWhoseAnswerWasLost(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
+	a, b, c := newHost(t, s), newHost(t, s), newHost(t, s)
+	for agent, quicker := range map[string]func(){"left": func() {}, "taken": func() { c.own("taken") }} {
+		a.make(agent)
+		a.own(agent)
+		a.Release(agent, true)
+		notes := b.presence.store.handles.owners
+		b.presence.store.handles.owners = &mute{KeyValue: notes, before: quicker}
+		if err := b.Acquire(agent); err == nil {
+			t.Errorf("%s is acquired without an answer", agent)
+		}
+		b.presence.store.handles.owners = notes
+		if got := a.noted(agent); got != (owner{Boot: b.Boot()}) {
+			t.Fatalf("%s: %+v looks after it", agent, got)
+		}
+	}
+
+	var mu sync.Mutex
+	adopted := map[string]error{}
+	ctx, cancel := context.WithCancel(t.Context())
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		b.Watch(ctx, func(agent string) {
+			err := b.Acquire(agent)
+			mu.Lock()
+			defer mu.Unlock()
+			adopted[agent] = err
+		}, func(string) {}, func(address.Meta, bool) {}, func(string) {})
+	}()
+	until(t, "both are looked at again", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(adopted) == 2
+	})
+	cancel()
+	<-watched
+	there, _ := errors.AsType[*message.Elsewhere](adopted["taken"])
+	if adopted["left"] != nil || there == nil || there.Node != c.Boot() {
+		t.Errorf("taken over: %v", adopted)
+	}
+	for agent, who := range map[string]*host{"left": b, "taken": c} {
+		if got := a.noted(agent); got != (owner{Boot: who.Boot()}) {
+			t.Errorf("%s: %+v looks after it", agent, got)
+		}
+	}
+	if list := b.allInDoubt(); len(list) > 0 {
+		t.Errorf("still in doubt: %q", list)
 	}
 }

@@ -435,7 +435,7 @@ func (n *Node) Watch(ctx context.Context, adopt, lose func(agent string), met fu
 		case <-ctx.Done():
 			return
 		}
-		takeOver(ctx, n.presence.orphans(), adopt)
+		takeOver(ctx, append(n.presence.orphans(), n.allInDoubt()...), adopt)
 	}
 }
 
