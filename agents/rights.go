@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -23,17 +22,11 @@ func change(agent string, it inbox.Item) func(*record.State) {
 		return nil
 	}
 	switch permission.Decision(it.Decision) {
-	case permission.Profiled:
-		return func(s *record.State) { s.Permissions = profiled(s.Permissions, it) }
-	case permission.Revoked:
-		if crash.Bug("revokelost") {
+	case permission.Profiled, permission.Revoked:
+		if crash.Bug("revokelost") && it.Decision == string(permission.Revoked) {
 			return nil
 		}
-		return func(s *record.State) {
-			if less, err := s.Permissions.Revoke(it.Tag); err == nil {
-				s.Permissions = less
-			}
-		}
+		return func(s *record.State) { s.Permissions = decided(s.Permissions, it) }
 	case permission.Prefix:
 		return grants(permission.Grant{Tag: it.Tag, At: disk.StampOf(crash.Now()), By: it.By, Token: it.Token, Scripts: it.Scripts})
 	case permission.Always:
@@ -50,11 +43,9 @@ func change(agent string, it inbox.Item) func(*record.State) {
 	return nil
 }
 
-// profiled is a set with the profile of a decision, and the working folder that comes with it.
-func profiled(s permission.Set, it inbox.Item) permission.Set {
-	s.Profile = permission.Profile(it.Tag)
-	s.WorkingDir = cmp.Or(it.Text, s.WorkingDir)
-	return s
+// decided is a set after a decision that takes effect before it is recorded.
+func decided(s permission.Set, it inbox.Item) permission.Set {
+	return s.After(permission.Decision(it.Decision), it.Tag, it.Text)
 }
 
 // rights are what the agent may do.
@@ -103,14 +94,7 @@ func (r *rights) access(s *self) (permission.Set, error) {
 			return permission.Set{}, fmt.Errorf("read decision: %w", err)
 		}
 
-		switch it.Decision {
-		case string(permission.Profiled):
-			set = profiled(set, it).Under(s.settings.Profile)
-		case string(permission.Revoked):
-			if less, err := set.Revoke(it.Tag); err == nil {
-				set = less
-			}
-		}
+		set = decided(set, it).Under(s.settings.Profile)
 	}
 
 	if _, ok := changes.Of(set.WorkingDir); set.Profile == permission.DryRun && !ok {

@@ -45,7 +45,7 @@ func TestActionsOnUnknownAgents(t *testing.T) {
 	_, fork := h.Fork(t.Context(), none, 0, "")
 	_, stop := h.System.Stop(t.Context(), none, "")
 	_, remove := h.Remove(t.Context(), none, true)
-	_, grants := h.Grants(none)
+	_, grants := h.Grants(t.Context(), none)
 	for what, err := range map[string]error{"agent": agent, "inbox": waiting, "draft": draft, "history": page,
 		"fork": fork, "stop": stop, "remove": remove,
 		"grants": grants, "rewindable": h.Rewindable(t.Context(), none, ""), "kill": h.Kill(t.Context(), none),
@@ -258,7 +258,7 @@ func TestGiveAndRevoke(t *testing.T) {
 		"profile read-only by the owner"}), sorted(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if set, err := h.Grants(two); err != nil || !set.Web {
+	if set, err := h.Grants(t.Context(), two); err != nil || !set.Web {
 		t.Errorf("%+v, %v", set, err)
 	}
 }

@@ -42,7 +42,7 @@ func (m *mailroom) Deliver(ctx context.Context, in message.Incoming) (message.Re
 	if (in.Kind == message.Text || in.Kind == message.System) && strings.TrimSpace(in.Text) == "" && len(in.Files) == 0 {
 		return message.Receipt{}, ErrEmpty
 	}
-	if len(in.Text) > inbox.MaxItemBytes {
+	if len(in.Text) > inbox.MaxItemBytes && !in.Long {
 		return message.Receipt{}, inbox.ErrTooLarge
 	}
 
@@ -71,7 +71,7 @@ func item(in message.Incoming) inbox.Item {
 		Kind: in.Kind, ID: in.ID, Dedupe: in.Dedupe, Context: in.Context, Route: in.Route,
 		Text: in.Text, Files: in.Files, Queue: in.Queue, Origin: in.Origin, Silent: in.Silent, Hops: in.Hops,
 		Untrusted: in.Untrusted, Source: in.Source, Token: in.Token, Decision: in.Decision, By: in.By, Tag: in.Tag,
-		SHA256: in.SHA256, Scripts: in.Scripts,
+		SHA256: in.SHA256, Scripts: in.Scripts, Long: in.Long,
 	}
 }
 
@@ -109,6 +109,11 @@ func (m *mailroom) postHere(ctx context.Context, id string, it inbox.Item) (mess
 		return message.Receipt{}, err
 	}
 	defer e.release()
+	if it.Long {
+		if it, err = m.shortened(id, it); err != nil {
+			return message.Receipt{}, err
+		}
+	}
 	receipt, err := box.Accept(ctx, it)
 	if errors.Is(err, disk.ErrFenced) {
 		m.actors.letGo(e)

@@ -201,7 +201,7 @@ func TestAFolderInThePlaceOfAFile(t *testing.T) {
 				return err
 			},
 			"a long message": func(id string) error {
-				_, err := h.mailroom.spill(message.Incoming{Agent: id, Text: "long"})
+				_, err := h.mailroom.spill(id, inbox.Item{Text: "long"})
 				return err
 			},
 		},

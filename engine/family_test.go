@@ -431,7 +431,7 @@ func TestALongMessageIsNotWrittenIntoAReplacedFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if path, err := s.spill(message.Incoming{Agent: "m", Origin: "o", Text: "long"}); err == nil {
+	if path, err := s.spill("m", inbox.Item{Origin: "o", Text: "long"}); err == nil {
 		t.Errorf("written to %s", path)
 	}
 	if made, _ := os.ReadDir(outside); len(made) > 0 {

@@ -49,7 +49,12 @@ func newMachineWith(t *testing.T, url, root string, start StartFunc, peers func(
 	m := &machine{node: node, house: newHouseWith(t, root, start, Options{Files: Files{Volume: vol, Peers: peers(node)}})}
 	serving, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- node.Serve(serving, m.Posted) }()
+	go func() {
+		states := make(chan error)
+		go func() { states <- node.ServeStates(serving, m.StateHere) }()
+		err := node.Serve(serving, m.Posted)
+		served <- errors.Join(err, <-states)
+	}()
 	end := m.end
 	m.end = sync.OnceValue(func() error {
 		err := end()

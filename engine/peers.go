@@ -42,6 +42,9 @@ type Peers interface {
 	// Item is an item of an agent that another machine owns, as System.Item has it there. Errors: *message.Elsewhere: that one
 	// does not own the agent, or does not answer; those of System.Item.
 	Item(ctx context.Context, node, agent, item string) (event.Posted, error)
+	// State is the state.json of an agent that another machine owns, as System.StateHere has it there. Errors: *message.Elsewhere:
+	// that one does not own the agent, or does not answer; those of System.StateHere.
+	State(ctx context.Context, node, agent string) ([]byte, error)
 	// Lead runs do on one machine at a time, for each name: it waits until this one is it, and
 	// again when it was not any more and do has ended with its context. It returns when do has
 	// ended by itself, with its error, or when ctx ends.

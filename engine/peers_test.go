@@ -35,6 +35,7 @@ type others struct {
 	retired  []string
 	stays    error         // what Retire answers
 	edited   []string      // agents
+	state    string        // state.json of every agent of another machine; "": none answers
 	leads    chan struct{} // closed when this machine runs the connectors; nil: it does from the beginning
 }
 
@@ -100,6 +101,15 @@ func (o *others) Item(_ context.Context, node, agent, item string) (event.Posted
 	}
 
 	return event.Posted{}, inbox.ErrUnknown
+}
+
+func (o *others) State(_ context.Context, node, _ string) ([]byte, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.state == "" {
+		return nil, &message.Elsewhere{Node: node}
+	}
+	return []byte(o.state), nil
 }
 
 func (o *others) Claim(_, id string) (string, error)      { return id, nil }

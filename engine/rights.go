@@ -74,11 +74,11 @@ func (g *grants) Share(ctx context.Context, from, ref, tag, key string) error {
 	}
 	access, _ := permission.Parse(r.Tag) // as General did
 
-	state, _, err := record.CurrentState(g.place.vol, g.place.folder(from))
+	held, err := g.Grants(ctx, from)
 	if err != nil {
-		return fmt.Errorf("read permissions: %w", err)
+		return err
 	}
-	if !state.Permissions.Allows(access) {
+	if !held.Allows(access) {
 		return fmt.Errorf("%w: %s", ErrNotHeld, r.Tag)
 	}
 
@@ -87,12 +87,18 @@ func (g *grants) Share(ctx context.Context, from, ref, tag, key string) error {
 	return err
 }
 
-// Grants is what users gave an agent, and its rights.
-func (g *grants) Grants(id string) (permission.Set, error) {
+// State is the state of an agent as its owner has it, with what was decided of its rights and not recorded yet. Errors:
+// message.ErrUnknownAgent, disk.ErrAway if the owner cannot be asked.
+func (g *grants) State(ctx context.Context, id string) (record.State, error) {
 	if _, ok := g.place.index.Get(id); !ok {
-		return permission.Set{}, message.ErrUnknownAgent
+		return record.State{}, message.ErrUnknownAgent
 	}
-	state, _, err := record.CurrentState(g.place.vol, g.place.folder(id))
+	return g.actors.state(ctx, id)
+}
+
+// Grants is what users gave an agent, and its rights. Errors: those of State.
+func (g *grants) Grants(ctx context.Context, id string) (permission.Set, error) {
+	state, err := g.State(ctx, id)
 	return state.Permissions, err
 }
 
@@ -105,40 +111,55 @@ func (g *grants) Revoke(ctx context.Context, id, tag, by string, less func(agent
 		return err
 	}
 
+	var left []error
 	// What was decided and is not stored yet can be a grant of it.
 	had := slices.ContainsFunc(g.actors.waiting(id), func(h inbox.Head) bool { return h.Kind == message.Permission })
 	for _, heir := range append([]string{id}, g.relations.heirs(id)...) {
 		if heir != id && g.actors.ended(heir) {
 			continue // it can do nothing any more
 		}
-		set, err := g.Grants(heir)
-		if err != nil {
-			return err
-		}
-
-		left, err := set.Revoke(access.Tag())
-		if err != nil {
-			return err
-		}
-		has := len(permission.Diff(set, left)) > 0 || len(left.Grants) < len(set.Grants)
+		has, err := g.revoke(ctx, heir, access.Tag(), by, heir == id, less)
 		had = had || has
-		if heir != id && !has {
-			continue
-		}
-		if err := g.change(ctx, message.Incoming{Agent: heir, Token: cuid.New(), Decision: string(permission.Revoked),
-			By: by, Tag: access.Tag()}); err != nil && heir == id {
+		switch {
+		case err == nil:
+		case heir == id:
 			return err
-		} else if err != nil { // it ended meanwhile, and what it had with it
+		case errors.Is(err, message.ErrUnknownAgent): // it ended meanwhile, and what it had with it
 			g.place.log.Warn("cannot revoke a permission", "agent", heir, "permission", access.Tag(), "err", err)
+		default: // it still has it; those that come after it do not
+			left = append(left, fmt.Errorf("%s is not revoked from %s, which it started or made: %w", access.Tag(),
+				g.place.index.Handle(heir), err))
 		}
-
-		less(heir, left)
 	}
-	if !had {
+	if !had && len(left) == 0 {
 		return fmt.Errorf("%w: %s", fault.NotGranted, access.Tag())
 	}
 
-	return nil
+	return errors.Join(left...)
+}
+
+// revoke takes a right away from one agent, and reports whether it had it. Unless it is always said, an agent that does not
+// have it is left alone.
+func (g *grants) revoke(ctx context.Context, id, tag, by string, always bool, less func(string, permission.Set)) (had bool, err error) {
+	set, err := g.Grants(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	left, err := set.Revoke(tag)
+	if err != nil {
+		return false, err
+	}
+	had = len(permission.Diff(set, left)) > 0 || len(left.Grants) < len(set.Grants)
+	if !had && !always {
+		return false, nil
+	}
+	if err := g.change(ctx, message.Incoming{Agent: id, Token: cuid.New(), Decision: string(permission.Revoked), By: by,
+		Tag: tag}); err != nil {
+		return had, err
+	}
+	less(id, left)
+
+	return had, nil
 }
 
 // heirs are the agents that an agent started or made, and those that these did.

@@ -12,6 +12,7 @@ import (
 
 	"daycare/engine/beneath"
 	"daycare/engine/disk"
+	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/record"
 	"daycare/engine/workspace"
@@ -21,23 +22,28 @@ import (
 // goes to a file, so that it does not fill the receiver's context unasked.
 const maxSystemText = 8_000
 
-// deliverSystem delivers a system message. A long one becomes a reference to a file.
+// deliverSystem delivers a system message. A long one becomes a reference to a file on the machine that has the agent.
 func (m *mailroom) deliverSystem(ctx context.Context, in message.Incoming) (message.Receipt, error) {
 	if in.Kind == "" {
 		in.Kind = message.System
 	}
 	in.Text = m.redact.Text(in.Text)
-	if utf8.RuneCountInString(in.Text) > maxSystemText {
-		path, err := m.spill(in)
-		if err != nil {
-			return message.Receipt{}, fmt.Errorf("save long message: %w", err)
-		}
-		head := string([]rune(in.Text)[:maxSystemText/8])
-		in.Text = fmt.Sprintf("The whole message is %d characters long. Read it in the file %s. It begins:\n\n%s …",
-			utf8.RuneCountInString(in.Text), path, head)
-	}
+	in.Long = utf8.RuneCountInString(in.Text) > maxSystemText
 
 	return m.Deliver(ctx, in)
+}
+
+// shortened is a long message as a reference to its file. The agent is owned here.
+func (m *mailroom) shortened(agent string, it inbox.Item) (inbox.Item, error) {
+	path, err := m.spill(agent, it)
+	if err != nil {
+		return it, fmt.Errorf("save long message: %w", err)
+	}
+	head := string([]rune(it.Text)[:min(utf8.RuneCountInString(it.Text), maxSystemText/8)])
+	it.Text = fmt.Sprintf("The whole message is %d characters long. Read it in the file %s. It begins:\n\n%s …",
+		utf8.RuneCountInString(it.Text), path, head)
+
+	return it, nil
 }
 
 // spillDir is the folder of a workspace for long messages.
@@ -45,8 +51,8 @@ const spillDir = "messages"
 
 // spill writes a long message into the workspace of its receiver. The file name is derived
 // from the text, so that a repeated message is the same file.
-func (m *mailroom) spill(in message.Incoming) (path string, err error) {
-	state, _, err := record.CurrentState(m.vol, m.folder(in.Agent))
+func (m *mailroom) spill(agent string, it inbox.Item) (path string, err error) {
+	state, _, err := record.CurrentState(m.vol, m.folder(agent))
 	if err != nil {
 		return "", err
 	}
@@ -58,15 +64,15 @@ func (m *mailroom) spill(in message.Incoming) (path string, err error) {
 		return "", fmt.Errorf("%s does not say which workspace it belongs to", m.root)
 	}
 
-	sum := sha256.Sum256([]byte(in.Text))
-	name := in.Origin + "-" + hex.EncodeToString(sum[:6]) + ".md"
+	sum := sha256.Sum256([]byte(it.Text))
+	name := it.Origin + "-" + hex.EncodeToString(sum[:6]) + ".md"
 	dir, _, err := m.folders.Open(work)
 	if err != nil {
 		return "", err
 	}
 	defer dir.Close()
 
-	return filepath.Join(work, spillDir, name), writeBeneath(dir, spillDir, name, in.Text)
+	return filepath.Join(work, spillDir, name), writeBeneath(dir, spillDir, name, it.Text)
 }
 
 // writeBeneath durably creates dir/name in a folder that agents can write to, before the

@@ -36,8 +36,8 @@
 //	dc-figures what each machine has spent (see figures.go)
 //
 // Machines ask each other through subjects: dc.rpc.<boot> takes items for agents of that
-// machine, dc.item.<boot> says what became of one, dc.api.<boot> takes requests of its API
-// (see api.go), dc.offer.<boot> says what it has of an agent (see repair.go). Attachments are
+// machine, dc.item.<boot> says what became of one, dc.state.<boot> has the states of its agents,
+// dc.api.<boot> takes requests of its API (see api.go), dc.offer.<boot> says what it has of an agent (see repair.go). Attachments are
 // objects, too.
 //
 // A Node is one machine of it: the disk.Replica of its volume, and the engine.Peers of its

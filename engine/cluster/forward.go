@@ -26,6 +26,7 @@ const forwardFor = 2 * time.Second
 type call struct {
 	Agent string     `json:"agent"`
 	Item  inbox.Item `json:"item"`
+	Long  bool       `json:"long,omitempty"` // that of the item
 }
 
 // An answer is what became of it.
@@ -38,26 +39,34 @@ type answer struct {
 
 // Forward is that of engine.Peers.
 func (n *requests) Forward(ctx context.Context, node, agent string, it inbox.Item) (message.Receipt, error) {
-	data, err := json.Marshal(call{agent, it})
-	if err != nil {
-		return message.Receipt{}, err
-	}
-	asking, cancel := context.WithTimeout(ctx, forwardFor)
-	defer cancel()
-	reply, err := n.conn.RequestWithContext(asking, callSubject+node, data)
-	if err != nil {
-		if ctx.Err() != nil {
-			return message.Receipt{}, ctx.Err()
-		}
-		return message.Receipt{}, fmt.Errorf("%w: %w", &message.Elsewhere{Node: node}, err)
-	}
-
 	var a answer
-	if err := json.Unmarshal(reply.Data, &a); err != nil {
-		return message.Receipt{}, fmt.Errorf("answer of machine %s: %w", node, err)
+	if err := n.inquire(ctx, callSubject, node, call{agent, it, it.Long}, &a); err != nil {
+		return message.Receipt{}, err
 	}
 
 	return a.Receipt, a.wrong(node)
+}
+
+// inquire sends something to a subject of another machine, and decodes its answer. *message.Elsewhere: it does not answer.
+func (n *requests) inquire(ctx context.Context, subject, node string, what, into any) error {
+	data, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	asking, cancel := context.WithTimeout(ctx, forwardFor)
+	defer cancel()
+	reply, err := n.conn.RequestWithContext(asking, subject+node, data)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("%w: %w", &message.Elsewhere{Node: node}, err)
+	}
+	if err := json.Unmarshal(reply.Data, into); err != nil {
+		return fmt.Errorf("answer of machine %s: %w", node, err)
+	}
+
+	return nil
 }
 
 // wrong is the error in an answer of a machine; nil: none is.
@@ -130,22 +139,12 @@ type itemAnswer struct {
 
 // Item is that of engine.Peers.
 func (n *requests) Item(ctx context.Context, node, agent, item string) (event.Posted, error) {
-	asking, cancel := context.WithTimeout(ctx, forwardFor)
-	defer cancel()
-	reply, err := n.conn.RequestWithContext(asking, itemSubject+node, jsonOf(question{agent, item}))
-	if err != nil {
-		if ctx.Err() != nil {
-			return event.Posted{}, ctx.Err()
-		}
-		return event.Posted{}, fmt.Errorf("%w: %w", &message.Elsewhere{Node: node}, err)
+	var a itemAnswer
+	if err := n.inquire(ctx, itemSubject, node, question{agent, item}, &a); err != nil {
+		return event.Posted{}, err
 	}
 
-	var f itemAnswer
-	if err := json.Unmarshal(reply.Data, &f); err != nil {
-		return event.Posted{}, fmt.Errorf("answer of machine %s: %w", node, err)
-	}
-
-	return f.Posted, f.wrong(node)
+	return a.Posted, a.wrong(node)
 }
 
 // ServeItems answers the machines that ask what became of an item, with read, until ctx ends.
@@ -161,12 +160,42 @@ func (n *requests) ServeItems(ctx context.Context, read func(ctx context.Context
 	})
 }
 
+// A stateAnswer is the state of an agent.
+type stateAnswer struct {
+	State []byte `json:"state"`
+	answer
+}
+
+// State is that of engine.Peers.
+func (n *requests) State(ctx context.Context, node, agent string) ([]byte, error) {
+	var a stateAnswer
+	if err := n.inquire(ctx, stateSubject, node, question{Agent: agent}, &a); err != nil {
+		return nil, err
+	}
+
+	return a.State, a.wrong(node)
+}
+
+// ServeStates answers the machines that ask for the state of an agent, with read, until ctx ends.
+func (n *requests) ServeStates(ctx context.Context, read func(agent string) ([]byte, error)) error {
+	return n.serve(ctx, stateSubject, func(data []byte) any {
+		var q question
+		if err := json.Unmarshal(data, &q); err != nil {
+			return stateAnswer{answer: answer{Error: fmt.Sprintf("a question about an agent cannot be read: %v", err)}}
+		}
+		state, err := read(q.Agent)
+
+		return stateAnswer{state, refusal(err)}
+	})
+}
+
 // accept has posted make an item durable that another machine forwarded.
 func accept(ctx context.Context, data []byte, posted func(context.Context, string, inbox.Item) (message.Receipt, error)) answer {
 	var c call
 	if err := json.Unmarshal(data, &c); err != nil {
 		return answer{Error: fmt.Sprintf("a forwarded item cannot be read: %v", err)}
 	}
+	c.Item.Long = c.Long
 	if crash.Bug("blindforward") {
 		c.Item.ID, c.Item.Dedupe = cuid.New(), ""
 	}

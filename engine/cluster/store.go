@@ -47,6 +47,7 @@ func (e *wrongSequence) Error() string { return fmt.Sprintf("the newest message 
 const (
 	callSubject  = "dc.rpc."
 	itemSubject  = "dc.item."
+	stateSubject = "dc.state."
 	askSubject   = "dc.api."
 	nodesBucket  = "dc-nodes"
 	ownersBucket = "dc-owners"

@@ -41,6 +41,8 @@ type Item struct {
 	After int64 `json:"after,omitempty"`
 	// the line replaces an earlier one with the same id; set by Mailbox.Edit
 	Edited bool `json:"edited,omitempty"`
+	// Long: the text is to be in a file where the agent is. It is on the way only.
+	Long bool `json:"-"`
 }
 
 // A Head is the part of an open item that is kept in memory; the rest stays on disk.

@@ -66,6 +66,7 @@ type Incoming struct {
 
 	Origin string // system_message: the agent id of the sender, or "system"
 	Silent bool   // system_message: it starts no turn, but is in the next context
+	Long   bool   // system_message: the agent gets the beginning, and the name of a file with all of it
 
 	Token, Decision, By, Tag, SHA256 string   // permission: see inbox.Item
 	Scripts                          []Script // permission: see inbox.Item

@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -225,6 +226,21 @@ func (s Set) Revoke(tag string) (Set, error) {
 	}
 	s.Grants = slices.DeleteFunc(slices.Clone(s.Grants), func(old Grant) bool { return old.Tag == a.Tag() })
 	return s, nil
+}
+
+// After returns the set after a decision that takes a right away, or gives another profile with its working folder, "" if that
+// stays. It applies from the moment that it is accepted; other decisions when the agent has recorded them.
+func (s Set) After(d Decision, tag, folder string) Set {
+	switch d {
+	case Profiled:
+		s.Profile, s.WorkingDir = Profile(tag), cmp.Or(folder, s.WorkingDir)
+	case Revoked:
+		if less, err := s.Revoke(tag); err == nil {
+			s = less
+		}
+	}
+
+	return s
 }
 
 // Within returns the part of s that the parent also has: a child never gets more than its parent. A

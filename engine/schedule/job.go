@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -80,7 +81,7 @@ func (s *Scheduler) due(ctx context.Context, j *job, path string, now time.Time)
 	if b.count == 0 {
 		return j.coming(now), nil
 	}
-	l, missed := line{At: now, Outcome: Missed, Reason: "daycare was not running"}, b.count-1
+	l, missed := line{At: now, Outcome: Missed, Reason: cmp.Or(j.kept, "daycare was not running")}, b.count-1
 	switch late := now.Sub(b.newest) > grace; {
 	case j.task.CatchUp == CatchUpAll:
 		l.Reason, missed = fmt.Sprintf("too many missed runs: only %d are caught up", maxCatchUp), max(b.count-maxCatchUp, 0)

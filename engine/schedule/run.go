@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"daycare/engine/crash"
+	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/message"
 )
@@ -34,8 +35,8 @@ func (r *run) write(l line) error {
 
 // do brings one slot of a task to its end: what is watched is looked at, the gate
 // is asked, the firing is written down and handed over, and its end becomes the
-// slot's line. Only trouble with the ledger, or ctx's end, is an error; the slot
-// then comes again.
+// slot's line. Only trouble with the ledger, an agent that is away, or ctx's end, is an
+// error; the slot then comes again.
 func (r *run) do(ctx context.Context, l line, hash string, resumed bool) error {
 	s := r.s
 	r.path = s.files().cron(r.Slug, runsFile)
@@ -131,13 +132,26 @@ func (r *run) comes(end line) bool {
 	return more || r.watches()
 }
 
-// failed writes down that a firing came to nothing; the end of ctx is not a failure.
+// failed writes down that a firing came to nothing. The end of ctx is not a failure, and a slot whose agent is away comes again.
 func (r *run) failed(ctx context.Context, f Firing, end line, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	end.Outcome, end.Reason = Failed, oneLine(err.Error())
+	if away(err) {
+		if end.Via != ViaHand || f.Resumed || len(r.lines) > 0 {
+			return err
+		}
+		end.Outcome = Skipped // who ran it by hand sees that, and can again
+	}
+
 	return r.close(f, end)
+}
+
+// away reports whether an error says that the machine which has the agent does not answer at this moment: what the agent may
+// do is not known, and nothing is accepted for it.
+func away(err error) bool {
+	return errors.Is(err, disk.ErrAway) || errors.Is(err, disk.ErrFenced) || errors.As(err, new(*message.Elsewhere))
 }
 
 // close writes the line of a slot.
@@ -235,7 +249,7 @@ func (gs gates) ask(ctx context.Context, agent, dir string, g Gate) (text, skip 
 	defer cancel()
 	out, err := gs.run(ctx, agent, dir, g)
 	switch {
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded) && !away(err):
 		return "", fmt.Sprintf("gate: took longer than %s", g.Timeout), nil
 	case err != nil:
 		return "", "", fmt.Errorf("run gate: %w", err)

@@ -295,7 +295,8 @@ type track struct {
 	st      state
 	read    bool // st is what the ledger says
 	running bool
-	retry   time.Time // after trouble with a file: not before
+	retry   time.Time // after trouble with a file or an agent: not before
+	kept    string    // why slots wait that the last run could not begin; "": they do not
 
 	reckoned bool      // next is right: nothing has happened since
 	next     time.Time // when there is something to do; zero: something else will say
@@ -331,12 +332,15 @@ func (t *track) refold(path string, now time.Time) error {
 	return nil
 }
 
-// troubled postpones a job whose files cannot be read or written.
+// troubled postpones a job whose files cannot be read or written, or whose agent is away.
 func (s *Scheduler) troubled(t *track, name string, now time.Time, err error) time.Time {
 	if errors.Is(err, disk.ErrFailed) {
 		return time.Time{} // Run returns it
 	}
 	t.read, t.retry = false, now.Add(longest)
+	if away(err) {
+		t.kept = oneLine(err.Error())
+	}
 	if errors.Is(err, fs.ErrNotExist) { // its folder was removed or renamed: that is no trouble
 		s.Changed()
 		return t.retry
@@ -349,7 +353,7 @@ func (s *Scheduler) troubled(t *track, name string, now time.Time, err error) ti
 func (s *Scheduler) finish(ctx context.Context, t *track, name string, lines []line, err error) {
 	s.loop.Lock()
 	defer s.loop.Unlock()
-	t.running, t.reckoned, s.ended = false, false, true
+	t.running, t.reckoned, t.kept, s.ended = false, false, "", true
 	for _, l := range lines {
 		t.st.add(l, s.Now())
 	}

@@ -152,7 +152,7 @@ func (r clockAgents) Cron(ctx context.Context, t clock.Task) (string, error) {
 // furnish gives an agent its folder and model, if it has not got them already.
 func (r clockAgents) furnish(t clock.Task) error {
 	release, err := r.system.Hold(t.ID)
-	if errors.As(err, new(*message.Elsewhere)) {
+	if errors.As(err, new(*message.Elsewhere)) || errors.Is(err, disk.ErrFenced) {
 		return nil // it is awake on another machine, and has them
 	}
 	if err != nil {
@@ -249,7 +249,7 @@ func (r clockRights) Heartbeat(agent string) ([]string, error) {
 // What was allowed for one exact request is left out: it is nothing that a prompt could
 // turn to another use.
 func (r clockRights) missing(agent string, other address.Descriptor, adjust func(own, theirs *permission.Set)) ([]string, error) {
-	own, err := r.family.Grants(agent)
+	own, err := r.family.Grants(context.Background(), agent)
 	if err != nil {
 		return nil, err
 	}
@@ -273,7 +273,7 @@ func (r clockRights) missing(agent string, other address.Descriptor, adjust func
 // rightsOf is what an agent may do, or will when it is made.
 func (r clockRights) rightsOf(d address.Descriptor) (permission.Set, error) {
 	if id, ok := r.index.Lookup(d); ok {
-		return r.family.Grants(id)
+		return r.family.Grants(context.Background(), id)
 	}
 	data, err := factory{r.Daemon}.newState(d)
 	if err != nil {

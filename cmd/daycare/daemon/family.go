@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"daycare/engine/changes"
 	"daycare/engine/crash"
 	"daycare/engine/disk"
+	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/tools/peers"
@@ -78,9 +80,9 @@ func (r factory) inherit(d address.Descriptor, s record.State) (record.State, er
 	if by == "" {
 		return s, nil
 	}
-	parent, _, err := record.CurrentState(r.vol, filepath.Join(r.at.Data, "agents", by))
-	if err != nil {
-		return s, fmt.Errorf("read permissions of the parent: %w", err)
+	parent, err := r.family.State(context.Background(), by)
+	if err != nil && !errors.Is(err, message.ErrUnknownAgent) { // of one that was removed nothing is inherited
+		return s, err
 	}
 	if d.Type != address.Subagent {
 		s.Permissions = s.Permissions.Within(parent.Permissions)
@@ -223,11 +225,11 @@ func (w worktrees) merge(meta address.Meta, turn string) {
 
 // merged says what was merged and what was not; "": nothing differs.
 func (w worktrees) merged(c changes.Copy, meta address.Meta) (string, error) {
-	parent, _, err := record.CurrentState(w.vol, filepath.Join(w.at.Data, "agents", meta.Descriptor.ParentAgentID))
+	parent, err := w.family.Grants(context.Background(), meta.Descriptor.ParentAgentID)
 	if err != nil {
-		return "", fmt.Errorf("read permissions of the parent: %w", err)
+		return "", err
 	}
-	if !w.under(parent.Permissions).Allows(permission.Write{Path: c.Of}) {
+	if !w.under(parent).Allows(permission.Write{Path: c.Of}) {
 		return "", fmt.Errorf("its parent must not write to %s", c.Of)
 	}
 	w.merging.Lock()

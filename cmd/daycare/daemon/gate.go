@@ -25,19 +25,19 @@ import (
 type gate struct{ *Daemon }
 
 // run runs the command of a task's gate as the task's agent would: by the tool
-// exec, with that agent's rights and the same questions to its owner. A command
+// exec, with that agent's rights and the same questions to its owner. The agent is on this machine (peers.Clocks.Gates). A command
 // that needs an answer is asked for and not run.
 func (r gate) run(ctx context.Context, agent, dir string, g schedule.Gate) (schedule.Output, error) {
 	exec, spec, ok := r.tools.Get("exec")
 	if !ok {
 		return schedule.Output{Refused: "this build has no exec"}, nil
 	}
-	state, _, err := record.CurrentState(r.vol, filepath.Join(r.at.Data, "agents", agent))
+	set, err := r.family.Grants(ctx, agent)
 	if err != nil {
-		return schedule.Output{}, fmt.Errorf("read permissions of the agent: %w", err)
+		return schedule.Output{}, err
 	}
 	var needs []permission.Request
-	set := r.under(state.Permissions)
+	set = r.under(set)
 	if !set.Changes() {
 		if held, ok := exec.(tools.Held); !ok || !held.Held(tools.Call{}) {
 			return schedule.Output{Refused: "the profile " + string(set.Profile) +

@@ -21,8 +21,8 @@ import (
 type grants struct{ parts *Daemon }
 
 // Grants is the rights of an agent.
-func (k grants) Grants(_ context.Context, id string) (permission.Set, error) {
-	return k.parts.family.Grants(id)
+func (k grants) Grants(ctx context.Context, id string) (permission.Set, error) {
+	return k.parts.family.Grants(ctx, id)
 }
 
 // Revoke takes a right away.
@@ -50,7 +50,7 @@ func (k grants) Grant(ctx context.Context, id string, g control.Granting, by str
 	if g.Profile != "" {
 		return k.profile(ctx, id, g.Profile, by)
 	}
-	set, err := k.parts.family.Grants(id)
+	set, err := k.parts.family.Grants(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (k grants) profile(ctx context.Context, id, name, by string) error {
 		return &control.Invalid{Field: "profile",
 			Reason: fmt.Sprintf("found %q, allowed: read-only, ask, auto, plan, dry-run, default", name)}
 	}
-	set, err := k.parts.family.Grants(id)
+	set, err := k.parts.family.Grants(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -119,8 +119,8 @@ func (k grants) endRehearsal(ctx context.Context, id string, profile permission.
 }
 
 // Why says what an agent would be allowed, and by which rule.
-func (k grants) Why(_ context.Context, id, what string) (control.Verdict, error) {
-	set, err := k.parts.family.Grants(id)
+func (k grants) Why(ctx context.Context, id, what string) (control.Verdict, error) {
+	set, err := k.parts.family.Grants(ctx, id)
 	if err != nil {
 		return control.Verdict{}, err
 	}

@@ -136,7 +136,7 @@ func (r *Daemon) open(ctx context.Context, join []string) (err error) {
 		return err
 	}
 	r.fires.Machines = r.machines
-	r.clocks = r.newSchedule(gate{r}.run)
+	r.clocks = r.newSchedule(r.fires.Gates(gate{r}.run))
 	if r.lock != nil {
 		if err := r.lookAtTasks(); err != nil {
 			return err

@@ -353,12 +353,12 @@ func (w *widening) fewer(name string) {
 		if by == "" {
 			continue
 		}
-		child, err := w.r.family.Grants(m.ID)
+		child, err := w.r.family.Grants(w.t.Context(), m.ID)
 		if err != nil {
 			w.t.Fatal(err)
 		}
 
-		parent, err := w.r.family.Grants(by)
+		parent, err := w.r.family.Grants(w.t.Context(), by)
 		if err != nil {
 			w.t.Fatal(err)
 		}

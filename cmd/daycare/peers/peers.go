@@ -30,6 +30,7 @@ import (
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
+	"daycare/engine/schedule"
 	ws "daycare/engine/workspace"
 )
 
@@ -59,6 +60,7 @@ type here struct {
 	system *engine.System
 	files  *control.FileStore
 	api    http.Handler
+	gate   schedule.GateFunc
 }
 
 // joinFor bounds how long a start waits for the servers of the cluster.
@@ -240,6 +242,7 @@ func (m *Machines) Run(ctx context.Context) error {
 	})
 	g.Go(func() error { return m.node.Answer(ctx, m.answer) })
 	g.Go(func() error { return m.node.ServeItems(ctx, m.system.Item) })
+	g.Go(func() error { return m.node.ServeStates(ctx, m.system.StateHere) })
 	g.Go(func() error { return m.node.Tend(ctx) })
 	g.Go(func() error { return m.tellSpending(ctx) })
 	g.Go(func() error {
@@ -277,7 +280,11 @@ func (m *Machines) answer(caller []byte, req *http.Request) (*http.Response, err
 		turnout{w: k}.fail(err)
 		return &http.Response{StatusCode: k.status, Header: k.header, Body: io.NopCloser(&k.body)}, nil
 	}
-	resp, err := control.LocalAs(m.api, c).RoundTrip(req)
+	serve := control.LocalAs(m.api, c).RoundTrip
+	if req.URL.Path == gatePath(id) {
+		serve = gates{m}.here
+	}
+	resp, err := serve(req)
 	if err != nil {
 		release()
 		return nil, err
@@ -343,7 +350,7 @@ func (m *Machines) Before(api http.Handler, system *engine.System, files *contro
 	if m == nil {
 		return api
 	}
-	m.here = here{system, files, api}
+	m.here.system, m.here.files, m.here.api = system, files, api
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		req.Header.Del(control.MachineHeader) // no client is a machine
 		t := turnout{Machines: m, caller: control.CallerOf(req.Context()), w: w, req: req}

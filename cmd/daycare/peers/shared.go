@@ -17,6 +17,7 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/event"
+	"daycare/engine/message"
 	"daycare/engine/permission"
 )
 
@@ -161,29 +162,45 @@ func (c *Clocks) Elsewhere(slug string) (slot time.Time, err error) {
 	if slug != "" {
 		to = "/v1/cron/" + url.PathEscape(slug) + "/run"
 	}
-	caller, err := json.Marshal(control.Caller{Local: true, Rights: apitoken.Everything}) // who asked here was let
-	if err != nil {
-		return slot, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://daycare"+to, bytes.NewReader([]byte("{}")))
-	if err != nil {
-		return slot, err
-	}
-	resp, err := c.node.Ask(node, caller, req)
-	if err != nil {
-		return slot, err
-	}
-	defer resp.Body.Close() // all of it is read, or it failed
 	var answer struct {
 		Slot  time.Time         `json:"slot"`
 		Error *control.APIError `json:"error"`
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
-		return slot, fmt.Errorf("answer of machine %s: %w", node, err)
+	if _, err := order(ctx, c.Machines, node, to, struct{}{}, &answer); err != nil {
+		return slot, err
 	}
 	if answer.Error != nil {
 		return slot, answer.Error
 	}
 
 	return answer.Slot, nil
+}
+
+// order has another machine do something in the name of this one, and decodes its answer.
+func order(ctx context.Context, m *Machines, node, path string, what, answer any) (status int, err error) {
+	caller, err := json.Marshal(control.Caller{Local: true, Rights: apitoken.Everything}) // who asked here was let
+	if err != nil {
+		return 0, err
+	}
+	body, err := json.Marshal(what)
+	if err != nil {
+		return 0, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://daycare"+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	resp, err := m.node.Ask(node, caller, req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close() // all of it is read, or it failed
+	if resp.StatusCode == http.StatusMisdirectedRequest {
+		return resp.StatusCode, &message.Elsewhere{Node: node}
+	}
+	if err := json.NewDecoder(resp.Body).Decode(answer); err != nil {
+		return resp.StatusCode, fmt.Errorf("answer of machine %s: %w", node, err)
+	}
+
+	return resp.StatusCode, nil
 }
