@@ -32,9 +32,9 @@ func Missed(ctx context.Context, at workspace.Place, theirs []event.Service) (wh
 // missed compares the providers that this shell would choose with those of the daemon.
 func missed(mine []config.Provider, theirs []event.Service) (what, do string) {
 	if first := mine[0]; event.NoModel(theirs) && first.Type != "scripted" {
-		do = "Start it again with what this shell has: daycare restart"
+		do = "Restart it from this shell: daycare restart"
 		if !first.APIKey.IsZero() {
-			do += "\nOr keep the key for it: daycare auth set " + first.ID
+			do += "\nOr save the key for it: daycare auth set " + first.ID
 		}
 		return "the daemon answers with the offline model; started from this shell it would use " + first.ID +
 			" (" + first.Why + ")", do
@@ -44,7 +44,7 @@ func missed(mine []config.Provider, theirs []event.Service) (what, do string) {
 		for _, t := range theirs {
 			if t.ID == p.ID && !t.Key && !p.APIKey.IsZero() {
 				return "the daemon has no key for " + p.ID + "; this shell has one (" + cmp.Or(p.KeyEnv(), p.ID) + ")",
-					"Restart it with the keys of this shell: daycare restart\nOr save the key for it: daycare auth set " + p.ID
+					"Restart it from this shell: daycare restart\nOr save the key for it: daycare auth set " + p.ID
 			}
 		}
 	}
