@@ -211,7 +211,7 @@ func TestBadReleasesChangeNothing(t *testing.T) {
 		"over https only ":              func(u *updating) { with(m, nothing)(u); u.from = "ftp://127.0.0.1/x" },
 		"older than this program":       of("0.9.0", "0.9.0"),
 		"reports version \"1.2.0\"":     of("1.1.0", "1.2.0"),
-		"names no daycare-1.7.0.tar.gz": func(u *updating) { with(m, nothing)(u); u.from += "/daycare-1.7.0.tar.gz" },
+		"does not list daycare-1.7.0.tar.gz": func(u *updating) { with(m, nothing)(u); u.from += "/daycare-1.7.0.tar.gz" },
 	} {
 		files, said, err := run(t, change)
 		if err == nil || !strings.Contains(err.Error(), strings.TrimSpace(why)) {
