@@ -76,7 +76,8 @@ const instructions = "daycare runs long-lived agents: each has an ongoing conver
 // Serve talks with one client over a pair of streams until the client closes them or ctx ends.
 func (d *Door) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser, p Peer) error {
 	d.local = p
-	err := d.server.Run(ctx, patient{&sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: maxBody}})
+	words := &oneAtATime{WriteCloser: out}
+	err := d.server.Run(ctx, patient{&sdk.IOTransport{Reader: newSieve(in, words), Writer: words, MaxLineLength: maxBody + 1}})
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("serve the MCP client: %w", err)
 	}
