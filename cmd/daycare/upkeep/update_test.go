@@ -201,16 +201,16 @@ func TestBadReleasesChangeNothing(t *testing.T) {
 		"does not match the file": with(m, func(dir, _ string) {
 			put(t, filepath.Join(dir, "SHA256SUMS"), []byte("0  daycare-1.1.0-linux-amd64.tar.gz\n"))
 		}),
-		"does not match the file ":      with(other, nothing),
-		"made with key":                 with(stranger, nothing),
-		"not a minisign signature":      with(m, func(dir, _ string) { put(t, filepath.Join(dir, "SHA256SUMS.minisig"), []byte("x")) }),
-		"read SHA256SUMS.minisig":       with(m, func(dir, _ string) { os.Remove(filepath.Join(dir, "SHA256SUMS.minisig")) }),
-		"no key to check":               func(u *updating) { with(m, nothing)(u); u.key = nil },
-		"no key to check ":              func(u *updating) { u.from, u.unsigned = "https://example.org/x", true },
-		"over https only":               func(u *updating) { with(m, nothing)(u); u.from = "http://example.org/x" },
-		"over https only ":              func(u *updating) { with(m, nothing)(u); u.from = "ftp://127.0.0.1/x" },
-		"older than this program":       of("0.9.0", "0.9.0"),
-		"reports version \"1.2.0\"":     of("1.1.0", "1.2.0"),
+		"does not match the file ":           with(other, nothing),
+		"made with key":                      with(stranger, nothing),
+		"not a minisign signature":           with(m, func(dir, _ string) { put(t, filepath.Join(dir, "SHA256SUMS.minisig"), []byte("x")) }),
+		"read SHA256SUMS.minisig":            with(m, func(dir, _ string) { os.Remove(filepath.Join(dir, "SHA256SUMS.minisig")) }),
+		"no key to check":                    func(u *updating) { with(m, nothing)(u); u.key = nil },
+		"no key to check ":                   func(u *updating) { u.from, u.unsigned = "https://example.org/x", true },
+		"over https only":                    func(u *updating) { with(m, nothing)(u); u.from = "http://example.org/x" },
+		"over https only ":                   func(u *updating) { with(m, nothing)(u); u.from = "ftp://127.0.0.1/x" },
+		"older than this program":            of("0.9.0", "0.9.0"),
+		"reports version \"1.2.0\"":          of("1.1.0", "1.2.0"),
 		"does not list daycare-1.7.0.tar.gz": func(u *updating) { with(m, nothing)(u); u.from += "/daycare-1.7.0.tar.gz" },
 	} {
 		files, said, err := run(t, change)
