@@ -201,9 +201,11 @@ func TestBadReleasesChangeNothing(t *testing.T) {
 		"does not match the file": with(m, func(dir, _ string) {
 			put(t, filepath.Join(dir, "SHA256SUMS"), []byte("0  daycare-1.1.0-linux-amd64.tar.gz\n"))
 		}),
-		"does not match the file ":           with(other, nothing),
-		"made with key":                      with(stranger, nothing),
-		"not a minisign signature":           with(m, func(dir, _ string) { put(t, filepath.Join(dir, "SHA256SUMS.minisig"), []byte("x")) }),
+		"does not match the file ": with(other, nothing),
+		"made with key":            with(stranger, nothing),
+		"not a minisign signature": with(m, func(dir, _ string) {
+			put(t, filepath.Join(dir, "SHA256SUMS.minisig"), []byte("x"))
+		}),
 		"read SHA256SUMS.minisig":            with(m, func(dir, _ string) { os.Remove(filepath.Join(dir, "SHA256SUMS.minisig")) }),
 		"no key to check":                    func(u *updating) { with(m, nothing)(u); u.key = nil },
 		"no key to check ":                   func(u *updating) { u.from, u.unsigned = "https://example.org/x", true },
