@@ -106,8 +106,6 @@ func unplayable(flags *pflag.FlagSet, o Options) string {
 		return "--upgrade cannot be combined with --bugs or --way"
 	case flags.Changed("full") && flags.Changed("short"):
 		return "--full and --short cannot be combined"
-	case o.Soak < 0:
-		return "--soak must be longer than 0"
 	case o.Soak > 0 && (o.Bugs || given("full", "short", "scenario", "way") != ""):
 		return "--soak can only be combined with --csv and --dir"
 	case o.Way != "" && (o.Bugs || o.Kill != ""):

@@ -29,8 +29,6 @@ func agentsTail(c *term.App) *cobra.Command {
 		Args:    term.Words(1), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case n < 0:
-				return term.Usage(cmd, "-n must not be negative, got %d", n)
 			case all == (len(args) == 1):
 				return term.Usage(cmd, "daycare agents tail needs the ID of an agent, or --all")
 			case all:

@@ -47,9 +47,6 @@ func Logs(c *term.App) *cobra.Command {
 			if err := q.level.UnmarshalText([]byte(level)); err != nil {
 				return term.Usage(cmd, "--level %q is unknown; allowed: debug, info, warn, error", level)
 			}
-			if q.lines < 0 {
-				return term.Usage(cmd, "-n must not be negative, got %d", q.lines)
-			}
 
 			return logs(cmd.Context(), c, q)
 		},

@@ -61,6 +61,7 @@ func (c *App) Attach(root *cobra.Command) {
 	root.SetOut(c.Out)
 	root.SetErr(c.Err)
 	root.SetFlagErrorFunc(badFlag)
+	root.PersistentPreRunE = notNegative
 	root.SetHelpFunc(c.fitting(root.HelpFunc()))
 
 	flags := root.PersistentFlags()

@@ -93,6 +93,20 @@ func badFlag(cmd *cobra.Command, err error) error {
 	return Usage(cmd, "--%s %q is not %s", f.Name, bad.GetValue(), want)
 }
 
+// notNegative refuses numbers and durations below 0: no flag has a use for one.
+func notNegative(cmd *cobra.Command, _ []string) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch f.Value.Type() {
+		case "int", "int64", "float64", "duration":
+			if strings.HasPrefix(f.Value.String(), "-") && err == nil {
+				err = Usage(cmd, "--%s must not be negative, got %s", f.Name, f.Value)
+			}
+		}
+	})
+
+	return err
+}
+
 // Explain returns the exit code of an error, and what a user can do.
 func Explain(err error) (code int, do string) {
 	if err == nil {
