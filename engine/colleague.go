@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/sjson"
 
 	"daycare/engine/address"
+	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/message"
 	"daycare/engine/record"
@@ -19,12 +20,20 @@ var ErrNotMaker = errors.New("another agent or a user made that agent: ask them 
 // Update changes the description and the system prompt of a permanent agent that the
 // asker made; the rest of its descriptor stays as it is, byte for byte. It takes effect
 // with the agent's next turn. Errors: ErrNotMaker, *Changed if someone saved the
-// descriptor at the same time.
+// descriptor at the same time, disk.ErrAway if another machine has the agent.
 func (f *Family) Update(ctx context.Context, asker, id, description, systemPrompt string) (event.Agent, error) {
 	meta, _ := f.place.index.Get(id) // of one that is not there nothing is true
 	if meta.Descriptor.Type != address.Permanent || meta.Descriptor.CreatedBy != asker {
 		return event.Agent{}, ErrNotMaker
 	}
+	release, err := f.actors.hold(id)
+	if there, ok := errors.AsType[*message.Elsewhere](err); ok {
+		return event.Agent{}, fmt.Errorf("%w: it can be changed when its work is done: %w", disk.ErrAway, there)
+	}
+	if err != nil {
+		return event.Agent{}, err
+	}
+	defer release()
 	now, err := f.archive.ReadFile(ctx, id, address.File)
 	if err != nil {
 		return event.Agent{}, err

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -106,6 +107,22 @@ func TestARightOfHeirsElsewhere(t *testing.T) {
 		items, err := inbox.ReadAll(p.there.folder(id))
 		if err != nil || len(items) != 1 || items[0].Decision != string(permission.Revoked) || items[0].Tag != "@web" {
 			t.Errorf("%s has %+v, %v", id, items, err)
+		}
+	}
+}
+
+// An agent that another one made is not changed in the folder that is left of it here, while another machine has it.
+func TestAColleagueElsewhereIsNotChangedHere(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	before, err := os.ReadFile(filepath.Join(p.here.folder(p.heir), address.File))
+	must(t, err)
+	if a, err := p.family.Update(t.Context(), p.ops, p.heir, "changed", ""); !errors.Is(err, disk.ErrAway) {
+		t.Errorf("changed as %+v, %v", a, err)
+	}
+	for _, m := range []*machine{p.here, p.there} {
+		if now, err := os.ReadFile(filepath.Join(m.folder(p.heir), address.File)); err != nil || !bytes.Equal(now, before) {
+			t.Errorf("its descriptor is %s, %v", now, err)
 		}
 	}
 }
