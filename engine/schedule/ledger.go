@@ -158,11 +158,10 @@ func rotate(log *disk.Log, path string) error {
 	if size <= rotateBytes {
 		return nil
 	}
-	kept := make([]byte, tailBytes)
-	if _, err := log.ReadAt(kept, size-tailBytes); err != nil {
+	kept, err := ending(log, size, tailBytes)
+	if err != nil {
 		return fmt.Errorf("rotate ledger: %w", err)
 	}
-	kept = kept[bytes.IndexByte(kept, '\n')+1:]
 	name, err := nextClosed(path)
 	if err == nil {
 		err = log.Replace(kept, name)
@@ -235,6 +234,29 @@ func readOlder(path string) ([]line, error) {
 	return all, nil
 }
 
+// longestLine bounds how far back a line is looked for, in bytes: a message of 1 MiB fits, however it is escaped.
+const longestLine = 8 << 20
+
+// ending is the lines in the last bytes of a ledger, and always the last whole one: with what heartbeat items say a line can be
+// longer than what is read otherwise.
+func ending(r io.ReaderAt, size, most int64) ([]byte, error) {
+	for ; ; most *= 2 {
+		from := max(size-most, 0)
+		data := make([]byte, size-from)
+		n, err := r.ReadAt(data, from)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		data = data[:n] // it may have been cut meanwhile
+		if from == 0 {
+			return data, nil
+		}
+		if _, lines, _ := bytes.Cut(data, []byte{'\n'}); bytes.IndexByte(lines, '\n') >= 0 || most > longestLine {
+			return lines, nil
+		}
+	}
+}
+
 // readEnd reads the lines in the last bytes of a file, oldest first. Lines that are
 // none are skipped: users edit this file too.
 func readEnd(path string, most int64) ([]line, error) {
@@ -243,20 +265,16 @@ func readEnd(path string, most int64) ([]line, error) {
 		return nil, fmt.Errorf("read ledger: %w", err)
 	}
 	defer f.Close()
-	from := max(info.Size()-most, 0)
-	data := make([]byte, info.Size()-from)
-	n, err := f.ReadAt(data, from)
-	if err != nil && !errors.Is(err, io.EOF) {
+	data, err := ending(f, info.Size(), most)
+	if err != nil {
 		return nil, fmt.Errorf("read ledger: %w", err)
 	}
-	data = data[:n] // it may have been cut meanwhile
 	var all []line
-	for off, text := range disk.Lines(data) {
+	for _, text := range disk.Lines(data) {
 		var l line
-		if off == 0 && from > 0 || json.Unmarshal(text, &l) != nil {
-			continue
+		if json.Unmarshal(text, &l) == nil {
+			all = append(all, l)
 		}
-		all = append(all, l)
 	}
 	return all, nil
 }

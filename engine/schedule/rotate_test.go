@@ -149,6 +149,34 @@ func TestALedgerThatIsEditedMeanwhile(t *testing.T) {
 	}
 }
 
+// A line can be longer than what is read of a ledger otherwise, as two long heartbeat items are: it is read, also before a line
+// that a crash cut, and it outlives a rotation.
+func TestALongLine(t *testing.T) {
+	dir := t.TempDir()
+	vol, path := disk.NewVolume(dir), filepath.Join(dir, "runs.jsonl")
+	if err := os.WriteFile(path, []byte(strings.Repeat("{}\n", rotateBytes/3)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	long := line{Slot: &noon, At: noon, Firing: &noon, Extra: strings.Repeat("x", 2*tailBytes)}
+	for _, cut := range []string{"", `{"slot":"2026`} {
+		if err := write(vol, path, long); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		if err == nil {
+			_, err = f.WriteString(cut)
+			err = errors.Join(err, f.Close())
+		}
+		got, readErr := readTail(path)
+		if err = errors.Join(err, readErr); err != nil || len(got) == 0 || got[len(got)-1].Extra != long.Extra {
+			t.Errorf("%d lines are read, %v", len(got), err)
+		}
+	}
+	if files, err := closed(path); err != nil || len(files) == 0 {
+		t.Errorf("rotated to %q, %v", files, err)
+	}
+}
+
 // A ledger whose closed files cannot be listed is not rotated, and loses no line.
 func TestWhereALedgerIsRotatedTo(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)
