@@ -280,12 +280,12 @@ func (s *sealedPerson) keyComesLate(reader string) {
 	late.ShareContent() // the key as it is before the message
 	event := s.send("lost", "m.room.message", map[string]any{"msgtype": "m.text", "body": "lost"})
 	began, n := time.Now(), 0
-	for time.Since(began) < 45*time.Second && !strings.Contains(s.heard(), "could not decrypt a message of "+s.id) {
+	for time.Since(began) < 45*time.Second && !strings.Contains(s.heard(), "could not decrypt a message from "+s.id) {
 		n++ // something happens in the room, so that sync returns
 		s.react(fmt.Sprint("wake", n), event, fmt.Sprint(n))
 		time.Sleep(3 * time.Second)
 	}
-	if said := s.heard(); strings.Count(said, "could not decrypt a message of "+s.id) != 1 {
+	if said := s.heard(); strings.Count(said, "could not decrypt a message from "+s.id) != 1 {
 		s.t.Errorf("the sender of a message that cannot be decrypted was notified with:\n%s", said)
 	}
 	late.Shared = false

@@ -1,12 +1,9 @@
 package fit
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"golang.org/x/term"
 )
 
 // Bounds in columns: a narrower terminal, and a narrower description of a flag, are left as they are.
@@ -14,15 +11,6 @@ const (
 	leastWidth       = 40
 	leastDescription = 20
 )
-
-// Width returns how many columns a terminal has; 0: f is not one, or does not say.
-func Width(f *os.File) int {
-	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0
-	}
-	return width
-}
 
 // Help lays out the help of a command for so many columns. Paragraphs with a line that is too long are filled, descriptions of
 // flags and commands continue in their column. Examples stay as they are, so that they can be copied.

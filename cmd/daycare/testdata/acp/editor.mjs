@@ -120,7 +120,7 @@ check("and is shown", JSON.stringify(editor.updates).includes("Denied by"), edit
 const running = editor.prompt(sessionId, "take long");
 await until("an answer begins", () => editor.said() !== "");
 const second = await editor.request(m.agent.session.prompt, { sessionId, prompt: [{ type: "text", text: "me too" }] }).catch((e) => e);
-check("a second prompt is refused", /works on a prompt already/.test(second.message), String(second));
+check("a second prompt is refused", /already working on a prompt/.test(second.message), String(second));
 await editor.connection.agent.notify(m.agent.session.cancel, { sessionId });
 end = await running;
 check("cancel", end.stopReason === "cancelled", end);
