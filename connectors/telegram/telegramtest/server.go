@@ -109,11 +109,11 @@ func Handler(token string) *Server {
 // Close ends it.
 func (s *Server) Close() {
 	s.Release()
+	s.Server.Close() // when it returns no call of setWebhook is under way
 	if s.stop != nil {
 		s.stop()
 		s.posting.Wait()
 	}
-	s.Server.Close()
 }
 
 // Release ends calls that are stalled.
