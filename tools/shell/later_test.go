@@ -305,10 +305,3 @@ func (x *world) runIn(dir, script string) string {
 	x.t.Helper()
 	return run(x.t, x.t.Context(), x.exec, newCall(x.t, x.access, a{"command": script, "workdir": dir})).Text
 }
-
-func withEnv(env map[string]string, pairs ...string) map[string]string {
-	for i := 0; i < len(pairs); i += 2 {
-		env[pairs[i]] = pairs[i+1]
-	}
-	return env
-}
