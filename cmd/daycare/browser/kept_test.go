@@ -75,13 +75,13 @@ const holdScript = `(() => {
 	return true;
 })()`
 
-// Publishing twice, and typing meanwhile, is no conflict with what this page itself wrote, and nothing typed is lost.
-func TestPublishTwice(t *testing.T) {
-	t.Parallel()
-	w := newWorkspace(t, talkScript, "")
+// publishing is a page of which one change of a file is on its way, held there, and a later one is typed.
+func publishing(t *testing.T) (w *workspace, p *tab) {
+	t.Helper()
+	w = newWorkspace(t, talkScript, "")
 	w.write(".daycare/USER.md", "one\n")
 	w.start()
-	p := w.visit()
+	p = w.visit()
 	p.goTo("/files/USER.md")
 	p.wait("document.querySelector('main textarea')?.value === 'one\\n'", "the file is open")
 	eval[bool](p, fmt.Sprintf(holdScript, "PUT", "USER.md"))
@@ -89,6 +89,14 @@ func TestPublishTwice(t *testing.T) {
 	p.press("Control+s")
 	p.wait("held === 1", "the file is on its way")
 	p.replaces("two", "three")
+
+	return w, p
+}
+
+// Publishing twice, and typing meanwhile, is no conflict with what this page itself wrote, and nothing typed is lost.
+func TestPublishTwice(t *testing.T) {
+	t.Parallel()
+	w, p := publishing(t)
 	p.press("Control+s", "Control+s")
 	eval[bool](p, "(window.unheld = true, release(), true)")
 	w.until("both are on disk", func() bool { return w.read(".daycare/USER.md") == "three\n" })
@@ -101,17 +109,7 @@ func TestPublishTwice(t *testing.T) {
 // What is typed while a file is written is kept over a reload.
 func TestTypedWhilePublished(t *testing.T) {
 	t.Parallel()
-	w := newWorkspace(t, talkScript, "")
-	w.write(".daycare/USER.md", "one\n")
-	w.start()
-	p := w.visit()
-	p.goTo("/files/USER.md")
-	p.wait("document.querySelector('main textarea')?.value === 'one\\n'", "the file is open")
-	eval[bool](p, fmt.Sprintf(holdScript, "PUT", "USER.md"))
-	p.replaces("one", "two")
-	p.press("Control+s")
-	p.wait("held === 1", "the file is on its way")
-	p.replaces("two", "three")
+	_, p := publishing(t)
 	eval[bool](p, "(release(), true)")
 	p.told("USER.md is published")
 	p.goTo("/files/USER.md")
