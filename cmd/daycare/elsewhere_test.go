@@ -4,7 +4,10 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"net"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -85,5 +88,25 @@ func TestTheGateOfAnAgentElsewhere(t *testing.T) {
 			got, err := c.texts(machine, name)
 			return err == nil && len(got) == 2
 		})
+		for _, path := range []string{"/v1/agents/" + a.ID + "/gate", "/gates/" + a.ID} {
+			if status := c.posts(1-machine, path, `{"dir":".","gate":{"command":"cat here.txt"}}`); status != http.StatusNotFound {
+				t.Errorf("a client has a gate run by POST %s: %d", path, status)
+			}
+		}
 	}
+}
+
+// posts is the status with which the API of a machine answers a client that posts something to it.
+func (c *crew) posts(machine int, path, body string) int {
+	c.t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(c.all[machine].workspace, home, "daycare.sock"))
+	}}}
+	resp, err := client.Post("http://daycare"+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+
+	return resp.StatusCode
 }

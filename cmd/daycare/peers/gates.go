@@ -17,8 +17,9 @@ import (
 // The machine that fires a task asks the machine that has the task's agent to run its gate: what the agent may do, what it was
 // allowed once, and the folders and devices that it works with are known there alone.
 
-// gatePath is where a machine is asked to run the gate of an agent that it has. Only machines can ask.
-func gatePath(agent string) string { return "/v1/agents/" + agent + "/gate" }
+// gatesPath, with the id of an agent behind it, is where a machine is asked to run the gate of an agent that it has. It is no
+// path of the API: what clients ask for there is not led to other machines, so only machines can ask.
+const gatesPath = "/gates/"
 
 // A gateCall is a gate for another machine. Dir is as paths are stored: workspaces may be at different places.
 type gateCall struct {
@@ -59,7 +60,7 @@ type gates struct{ *Machines }
 // there has another machine run a gate.
 func (m gates) there(ctx context.Context, node, agent string, c gateCall) (schedule.Output, error) {
 	var a gateAnswer
-	status, err := order(ctx, m.Machines, node, gatePath(agent), c, &a)
+	status, err := order(ctx, m.Machines, node, gatesPath+agent, c, &a)
 	switch {
 	case ctx.Err() != nil:
 		return a.Output, ctx.Err()
@@ -86,8 +87,7 @@ func (m gates) here(req *http.Request) (*http.Response, error) {
 	var a gateAnswer
 	err := m.ownFolder(dir)
 	if err == nil {
-		_, agent, _ := strings.Cut(strings.TrimSuffix(req.URL.Path, "/gate"), "/v1/agents/")
-		a.Output, err = m.gate(req.Context(), agent, dir, c.Gate)
+		a.Output, err = m.gate(req.Context(), strings.TrimPrefix(req.URL.Path, gatesPath), dir, c.Gate)
 	}
 	switch {
 	case hasMoved(err):

@@ -266,9 +266,12 @@ func (m *Machines) answer(caller []byte, req *http.Request) (*http.Response, err
 	if err := json.Unmarshal(caller, &c); err != nil {
 		return nil, err
 	}
-	id, ok := m.agentOf(req.URL)
-	if !ok {
-		return control.LocalAs(m.api, c).RoundTrip(req)
+	serve := control.LocalAs(m.api, c).RoundTrip
+	id, ok := strings.CutPrefix(req.URL.Path, gatesPath)
+	if ok {
+		serve = gates{m}.here
+	} else if id, ok = m.agentOf(req.URL); !ok {
+		return serve(req)
 	}
 
 	release, err := m.system.Hold(id)
@@ -279,10 +282,6 @@ func (m *Machines) answer(caller []byte, req *http.Request) (*http.Response, err
 		k := newKept()
 		turnout{w: k}.fail(err)
 		return &http.Response{StatusCode: k.status, Header: k.header, Body: io.NopCloser(&k.body)}, nil
-	}
-	serve := control.LocalAs(m.api, c).RoundTrip
-	if req.URL.Path == gatePath(id) {
-		serve = gates{m}.here
 	}
 	resp, err := serve(req)
 	if err != nil {
