@@ -99,9 +99,10 @@ func TestTheGateOfAnAgentElsewhere(t *testing.T) {
 // posts is the status with which the API of a machine answers a client that posts something to it.
 func (c *crew) posts(machine int, path, body string) int {
 	c.t.Helper()
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(c.all[machine].workspace, home, "daycare.sock"))
-	}}}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(c.all[machine].workspace, home, control.SocketName))
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 	resp, err := client.Post("http://daycare"+path, "application/json", strings.NewReader(body))
 	if err != nil {
 		c.t.Fatal(err)
