@@ -127,7 +127,7 @@ func TestAColleagueElsewhereIsNotChangedHere(t *testing.T) {
 	}
 }
 
-// Rights of an agent whose machine does not answer are not known, and nobody gets those that it had here.
+// Rights of an agent whose machine does not answer are not known, and no agent gets those that it had here.
 func TestRightsThatAreNotKnown(t *testing.T) {
 	t.Parallel()
 	o := newOthers()

@@ -43,7 +43,7 @@ func (s *natsStore) noteOwner(ctx context.Context, agent string, o owner) (revis
 	return revision, nil
 }
 
-// noteOf is the revision of the note that a machine looks after an agent; 0: the note is of another one, or there is none.
+// noteOf is the revision of the note that a machine looks after an agent; 0: the note is of another machine, or missing.
 func (s *natsStore) noteOf(ctx context.Context, agent, boot string) (revision uint64, err error) {
 	e, err := s.handles.owners.Get(ctx, agent)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {

@@ -15,7 +15,7 @@ import (
 	"daycare/tools"
 )
 
-// What starts no goroutine, but for one that only renames: the race detector has nothing to find there and makes it
+// What starts no goroutine, or one that only renames: the race detector has nothing to find there and makes it
 // take ten times as long. .ci/run runs these tests without it.
 
 // What is too much, or makes no sense, is refused with what would do.

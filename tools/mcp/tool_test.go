@@ -287,7 +287,7 @@ func TestManyToolsAreBehindASearch(t *testing.T) {
 	}
 }
 
-// metAFewAtATime: of so many servers that nobody has seen yet few are started at once, each once, and none stays where
+// metAFewAtATime: of so many unseen servers few are started at once, each once, and none stays where
 // there are many. A prompt names some of them alone.
 func metAFewAtATime(t *testing.T, many int) {
 	t.Helper()

@@ -93,7 +93,7 @@ func publishing(t *testing.T) (w *workspace, p *tab) {
 	return w, p
 }
 
-// Publishing twice, and typing meanwhile, is no conflict with what this page itself wrote, and nothing typed is lost.
+// Publishing twice, and typing in between, is no conflict with what this page itself wrote, and nothing typed is lost.
 func TestPublishTwice(t *testing.T) {
 	t.Parallel()
 	w, p := publishing(t)

@@ -63,7 +63,7 @@ const exactly = " (one exact call)"
 // listed is a permission on one line: in full, as it can be revoked by this text.
 func listed(tag string) string { return permission.VisibleLine(tag) }
 
-// tagOf is the permission of a set that is listed as text; text itself if there is none.
+// tagOf returns the permission of a set that is listed as text, or text itself.
 func tagOf(set permission.Set, text string) string {
 	for _, access := range set.Rights() {
 		if tag := access.Tag(); listed(tag) == text {

@@ -77,7 +77,7 @@ func (m gates) there(ctx context.Context, node, agent string, c gateCall) (sched
 	return a.Output, nil
 }
 
-// here runs a gate for another machine, whose agent is kept here meanwhile.
+// here runs a gate for another machine. Its agent is kept here until it has ended.
 func (m gates) here(req *http.Request) (*http.Response, error) {
 	var c gateCall
 	if err := json.NewDecoder(req.Body).Decode(&c); err != nil {

@@ -3,7 +3,7 @@
 // DRAFT is where edits are kept that were not published, by the path of their file.
 const DRAFT = 'daycare.edit.';
 
-// draftOf is the edit of a file that was kept; null if there is none.
+// draftOf returns the stored edit of a file, or null.
 export function draftOf(file) {
   try {
     return JSON.parse(localStorage.getItem(DRAFT + file.path) ?? 'null');

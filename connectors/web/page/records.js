@@ -189,7 +189,7 @@ export class Records {
     this.#draw();
   }
 
-  // edit shows the line of one record, as it is in the file but for its checksum, which would not fit what is changed.
+  // edit shows the line of one record as it is in the file, without its checksum, which would not fit what is changed.
   async #edit(r) {
     const read = await readFile(this.#file.path).catch(failed);
     if (!read) return;
@@ -257,7 +257,7 @@ export class Records {
   }
 }
 
-// seqOf is the number of the record that a line of the file is; undefined if it is none.
+// seqOf returns the number of the record in a line of the file, or undefined.
 function seqOf(line) {
   try {
     return JSON.parse(line).seq;
