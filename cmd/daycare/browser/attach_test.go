@@ -117,8 +117,10 @@ func TestEveryFileIsAttached(t *testing.T) {
 	eval[bool](p, `(() => {
 		const send = fetch;
 		window.fetch = async (path, options) => {
-			if (options.method === "POST" && String(path).endsWith("/messages")) await new Promise(go => { window.release = go; });
-			window.release = null;
+			if (options.method === "POST" && String(path).endsWith("/messages")) {
+				await new Promise(go => { window.release = go; });
+				window.release = null; // not by another request, which comes while this one is held
+			}
 			return send(path, options);
 		};
 		return true;
