@@ -41,6 +41,7 @@ func block(lines []string, width int) []string {
 	if first[0] != ' ' {
 		return fill(strings.Join(lines, " "), width)
 	}
+	first = strings.TrimRight(first, " ")
 	at := strings.LastIndex(first, "  ") + 2
 	column := utf8.RuneCountInString(first[:at])
 	if strings.TrimSpace(first[:at]) == "" || first[at] == '#' || width-column < leastDescription {

@@ -46,6 +46,9 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	word := strings.Repeat("x", 50)
+	if got := Help("  "+word+"  ", 40); got != "  "+word+"  " {
+		t.Errorf("blanks at the end of a line: %q", got)
+	}
 	if got, want := Help("a "+word+" b", 40), "a\n"+word+"\nb"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
