@@ -21,8 +21,9 @@
 //     Strikes, Progress and, for platforms that can be asked for what was missed, Backlog
 //     are there),
 //     connectors/ingress if the platform posts to it, and no other connector.
-//  8. List its Kind in cmd/daycare/plugins, its settings in settings.example.yaml, and
-//     tell users how to set it up in docs/connectors/NAME.md.
+//  8. List its Kind in cmd/daycare/plugins and its imports in cmd/daycare/imports_test.go,
+//     and tell users in docs/connectors/NAME.md how to set it up, and all its settings.
+//     settings.example.yaml has those that all connectors share.
 //
 // connectors/webhook is the one to read first; of the chats connectors/signal is
 // the shortest, connectors/telegram the fullest.

@@ -13,6 +13,7 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 	"daycare/engine/finding"
 )
 
@@ -215,7 +216,7 @@ func echoTask(c *term.App, t control.Task) error {
 func noteStopped(c *term.App) error {
 	at, err := c.MadePlace()
 	if err == nil && !disk.Held(at.Lock()) {
-		c.Note("the daemon is not running, so no task runs; start it with: daycare start --background")
+		c.Note("%s, so no task runs; %s", fault.NotRunning.Text, fault.NotRunning.Hint)
 	}
 	return err
 }

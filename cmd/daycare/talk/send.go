@@ -236,7 +236,7 @@ func sent(c *term.App, r sendResult) error {
 	}
 	c.Print("%s\n", r.Item)
 	if r.Dropped != "" {
-		c.Note("the daemon is not running; the next start picks the message up from %s", r.Dropped)
+		c.Note("%s; the next start picks the message up from %s", fault.NotRunning.Text, r.Dropped)
 	}
 
 	return nil

@@ -213,7 +213,7 @@ func (c *App) Daemon(ctx context.Context) (*control.Client, error) {
 	client, err := c.Dial(ctx, at)
 	if errors.Is(err, control.ErrNotRunning) && !Exists(at.Data) {
 		do, what := missing(at)
-		return nil, fault.NotRunning.Advises(do+"\n"+fault.NotRunning.Hint).Says("%s: the daemon is not running", what)
+		return nil, fault.NotRunning.Advises(do+"\n"+fault.NotRunning.Hint).Says("%s: %s", what, fault.NotRunning.Text)
 	}
 
 	return client, err
