@@ -88,7 +88,7 @@ var (
 	hooks = Op[nothing, hooksBody]{"hooks", get, "/v1/hooks", apitoken.Admin, all, 0,
 		"the programs that run at moments of a turn, in the order in which they run"}
 	testHooks = Op[aBody[HookSample], HookTest]{"testhooks", post, "/v1/hooks/test", apitoken.Admin, all, 0,
-		"runs the hooks of an event with a sample: what each said, and what they said together"}
+		"runs the hooks of an event with a sample: the result of each, and the combined result"}
 	reload = Op[nothing, reloadBody]{"reload", post, "/v1/reload", apitoken.Admin, all, needsDaemon,
 		"reloads the settings: `{findings}`, or 422, and the last valid ones stay active"}
 	backup = Op[backupIn, Archive]{"backup", get, "/v1/backup", apitoken.Admin, all, 0,
@@ -100,17 +100,17 @@ var (
 // The page in a browser. A login token is of one use and made by someone with the owner's rights.
 var (
 	openPage = Op[nothing, Invitation]{"openPage", post, "/v1/web", apitoken.Admin, all, needsDaemon,
-		"serves the [page](web.md) from now on: `{url, address, expiresAt}`, where `url` has a login token of one use"}
+		"serves the [page](web.md) from now on: `{url, address, expiresAt}`, where `url` has a login token that works once"}
 	login = Op[aBody[loginBody], Session]{"login", post, "/v1/session", apitoken.Read, none, needsDaemon | anyone,
-		"`{token}`: logs a browser in: it gets a cookie and the response of `GET`; needs no token in a header"}
+		"`{token}`: logs a browser in, with a cookie and the response of `GET`; needs no token in a header"}
 	whoAmI = Op[nothing, Session]{"session", get, "/v1/session", apitoken.Read, none, 0,
-		"who calls: `{caller, name?, createdAt?, lastAt?, expiresAt?}`; `name` is of a browser that is logged in"}
+		"the caller: `{caller, name?, createdAt?, lastAt?, expiresAt?}`; a browser that is logged in has a `name`"}
 	logout = Op[nothing, empty]{"logout", del, "/v1/session", apitoken.Read, none, needsDaemon,
-		"ends the session of the browser that calls, and its cookie"}
+		"ends the session of the calling browser, and its cookie"}
 	listSessions = Op[nothing, sessionsBody]{"sessions", get, "/v1/sessions", apitoken.Admin, all, 0,
 		"`{sessions}`: browsers that are logged in"}
 	endSession = Op[sessionIn, empty]{"endSession", del, "/v1/sessions/{session}", apitoken.Admin, all, 0,
-		"ends the session of a browser; what it has open ends at once"}
+		"ends the session of a browser; its open streams end at once"}
 )
 
 type (
@@ -135,26 +135,27 @@ var (
 	examine = Op[nothing, Checkup]{"doctor", get, "/v1/doctor", apitoken.Read, all, 0,
 		"problems of files and of the system: as `daycare doctor --json`"}
 	treat = Op[aBody[treatBody], Checkup]{"fix", post, "/v1/doctor/fix", apitoken.Admin, all, needsDaemon,
-		"`{findings?}`: repairs what can be repaired without losing data, of the findings with these ids or of all, and looks again"}
+		"`{findings?}`: repairs what can be repaired without losing data, of the findings with these ids or of all, and checks again"}
 	validate = Op[aBody[validateBody], findingsBody]{"validate", post, "/v1/validate", apitoken.Read, all, 0,
 		"`{name, text}`: checks a text as the file at the path `name` in `.daycare`, without saving it: `{findings}`"}
 	schemaOf = Op[schemaIn, json.RawMessage]{"schema", get, "/v1/schema/{name}", apitoken.Read, none, 0,
 		"the JSON Schema of a file: as `daycare schema NAME`"}
 	logOp = Op[logIn, linesBody]{"logs", get, "/v1/logs", apitoken.Admin, all, streams,
 		"`{lines}` of the log, `?agent=`, `?level=debug`, `?since=`, `?limit=200`; with `?follow=1` a stream with an event `log` for " +
-			"each line, those that are there first"}
+			"each line, beginning with the existing ones"}
 	sharedFiles = Op[nothing, sharedBody]{"files", get, "/v1/files", apitoken.Admin, all, 0,
-		"`{files}`: the files that people edit and that belong to no agent, each `{name, schema?, bytes, changedAt}`"}
+		"`{files}`: the files that users edit and that belong to no agent, each `{name, schema?, bytes, changedAt}`"}
 	readShared = Op[sharedIn, Text]{"readShared", get, "/v1/files/{name}", apitoken.Admin, all, 0,
-		"one of them, by its path in `.daycare` with `%2F`, with its hash as `ETag`; 422 for settings with a key or a token in them"}
+		"one of them, by its path in `.daycare` with `%2F`, with its hash as `ETag`; 422 if settings contain a key or a token"}
 	writeShared = Op[sharedWriteIn, fileBody]{"writeShared", put, "/v1/files/{name}", apitoken.Admin, all, 0,
-		"replaces or makes it; needs its `ETag` as `If-Match`"}
+		"replaces or creates it; needs its `ETag` as `If-Match`"}
 	testConnector = Op[sharedIn, json.RawMessage]{"testConnector", post, "/v1/connectors/{name}/test", apitoken.Admin, all, needsDaemon,
 		"asks the platform of a connector: `{id, ok, verdict}`, as `daycare connectors test`"}
 	testProvider = Op[sharedIn, json.RawMessage]{"testProvider", post, "/v1/providers/{name}/test", apitoken.Admin, all, needsDaemon,
 		"asks a model service for one word: `{id, model, ok, firstMs?, ms, cost, answer?, error?, remedy?}`, as `daycare providers test`"}
 	sizeOf = Op[anAgent, json.RawMessage]{"context", get, "/v1/agents/{id}/context", apitoken.Read, one, 0,
-		"what its model is sent, in tokens, by part: `context` of `daycare agents show ID --json`; null before the first message"}
+		"the size of what its model is sent, in tokens, by part: `context` of `daycare agents show ID --json`; null before the " +
+			"first message"}
 )
 
 // The OpenAI format.
@@ -199,8 +200,8 @@ var (
 	draft = Op[anAgent, event.Draft]{"draft", get, "/v1/agents/{id}/draft", apitoken.Read, one, 0,
 		"the answer being streamed: `{turn, text, thinking?}`"}
 	waiting = Op[anAgent, inboxBody]{"inbox", get, "/v1/agents/{id}/inbox", apitoken.Read, one, 0,
-		"`{items}`, each `{id, seq, at, type, text, bytes, state, queue?, more?}`. `more`: it has files, is from another sender than " +
-			"the owner, or is answered elsewhere, so that its text alone is not the same message"}
+		"`{items}`, each `{id, seq, at, type, text, bytes, state, queue?, more?}`. `more`: it has files, is not from the " +
+			"owner, or is answered elsewhere, so its text alone is not the whole message"}
 	dropItem = Op[itemIn, empty]{"dropItem", del, "/v1/agents/{id}/inbox/{item}", apitoken.Chat, one, needsDaemon,
 		"removes a queued item"}
 	moveToFront = Op[itemIn, empty]{"moveToFront", post, "/v1/agents/{id}/inbox/{item}/front", apitoken.Chat, one, needsDaemon,
@@ -211,8 +212,8 @@ var (
 	followItem = Op[itemIn, EventStream]{"followItem", get, "/v1/agents/{id}/items/{item}/events", apitoken.Read, one,
 		needsDaemon | streams, "the events of its turn until it ends, as of a message that was posted with `wait`"}
 	attachment = Op[storedIn, Attachment]{"attachment", get, "/v1/attachments/{file}", apitoken.Read, all, 0,
-		"the content of a stored file, by the id that a message or a result names it by: PNG, JPEG, GIF and WebP as what they are, " +
-			"everything else as a download"}
+		"the content of a stored file, by the id that a message or a result names it by: PNG, JPEG, GIF and WebP with " +
+			"their media type, everything else as a download"}
 	stop = Op[stopIn, stoppedBody]{"stop", post, "/v1/agents/{id}/stop", apitoken.Chat, one, needsDaemon,
 		"cancels the current turn, or, with `?item=`, that of this item and no other: `{stopped}`"}
 	reset = Op[anAgent, message.Receipt]{"reset", post, "/v1/agents/{id}/reset", apitoken.Chat, one, needsDaemon | accepted,
@@ -287,9 +288,9 @@ var (
 		needsDaemon | accepted, "`{to?}` a seq or a checkpoint; 202 and the receipt; 404 if there is no such record"}
 	undoable = Op[undoableIn, rewoundBody]{"undoable", get, "/v1/agents/{id}/undo", apitoken.Read, one, 0,
 		"`{files}`, each `{path, standing, turns}`: what its file tools wrote in turns that are rewound. With `?rewind=true&to=` " +
-			"also what a rewind to there would add. `standing` is ready, before, between, since, again or gone; docs/lab.md"}
+			"also what such a rewind would add. `standing` is ready, before, between, since, again or gone; docs/lab.md"}
 	undo = Op[agentBody[undoBody], takenBody]{"undo", post, "/v1/agents/{id}/undo", apitoken.Admin, all, needsDaemon,
-		"`{paths?, merge?}` takes such files back, without `paths` those that nobody else changed: `{results}`, each " +
+		"`{paths?, merge?}` restores such files, without `paths` those that only the agent changed: `{results}`, each " +
 			"`{path, outcome, why?}`; the outcome is done, already or refused"}
 	fork = Op[agentBody[forkBody], event.Agent]{"fork", post, "/v1/agents/{id}/fork", apitoken.Admin, all, needsDaemon | created,
 		"`{at?, name?}`; 201 and the new agent"}
@@ -304,7 +305,7 @@ var (
 	restore = Op[restoreIn, event.Agent]{"restore", post, "/v1/trash/{name}/restore", apitoken.Admin, all, needsDaemon,
 		"`{name}` is a handle, a name, an id or the folder in the trash; 409 if several match"}
 	exportAgent = Op[anAgent, Tar]{"exportAgent", get, "/v1/agents/{id}/export", apitoken.Admin, one, 0,
-		"a tar of its files, as `daycare agents export`; one without a `state.json` at its end was cut"}
+		"a tar of its files, as `daycare agents export`; one that does not end with `state.json` is incomplete"}
 	importAgent = Op[importIn, event.Agent]{"importAgent", post, "/v1/import", apitoken.Admin, all, needsDaemon | created,
 		"the body is the tar of `daycare agents export`"}
 )

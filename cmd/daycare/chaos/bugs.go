@@ -9,9 +9,9 @@ import (
 )
 
 // A Bug is a defect that can be switched on in a binary built with the tag
-// seededbugs, and the promise that it breaks.
+// seededbugs, and what it does wrong.
 type Bug struct {
-	Name, Breaks string
+	Name, Does string
 	// shows is how the violations begin that show it, separated by |. Others may come of
 	// it, or of something else, and show nothing.
 	shows string
@@ -19,54 +19,54 @@ type Bug struct {
 
 // Bugs are all of them.
 var Bugs = []Bug{
-	{"nosync", "a barrier is one: nothing is synced", "lost: |unrecorded: |missing: "},
-	{"ackearly", "accepted means durable: it is said before the barrier", "lost: "},
-	{"nofoldersync", "a name lasts: folders are not synced",
+	{"nosync", "barriers return without syncing anything", "lost: |unrecorded: |missing: "},
+	{"ackearly", "messages are acknowledged before they are durable", "lost: "},
+	{"nofoldersync", "folders are not synced, so new files can vanish",
 		"lost: |missing: |the user could not|stuck: |unfinished: |import|the conversation|there are "},
-	{"nofilesync", "a file that is replaced has its content before it has its name",
+	{"nofilesync", "a replaced file gets its name before its content is synced",
 		"lost: |missing: |it ended|stuck: |wrong |forgotten right: |after doctor |the bot|daycare |models.json|the user " +
 			"could not|the files cannot|late: "},
-	{"blindrecovery", "what is read at a start is synced before it is acted on",
+	{"blindrecovery", "a start acts on what it read without syncing it first",
 		"unrecorded: |lost: |duplicated: |repeated: |answered again: "},
-	{"nostart", "a side effect is recorded before it happens: its start is not", "unrecorded: call "},
-	{"sendfirst", "an answer is recorded before it leaves: it leaves first", "unrecorded: answer "},
-	{"finishfirst", "a dropped message is removed when its item is durable: it is removed before", "lost: "},
-	{"torntail", "a half line costs no other line: the next is written behind it", "half line|lost: "},
+	{"nostart", "the start of a side effect is not recorded", "unrecorded: call "},
+	{"sendfirst", "an answer is sent before it is recorded", "unrecorded: answer "},
+	{"finishfirst", "a dropped message is removed before its item is durable", "lost: "},
+	{"torntail", "a line is appended to one that was cut off", "half line|lost: "},
 
-	{"rerun", "a call that may have had its effect does not run again: it does", "repeated: "},
-	{"twice", "an item that history closes is not done again: it is", "duplicated: |closed 2"},
-	{"nodedupe", "what is delivered again is the same item: it is another", "duplicated: "},
-	{"keysforgotten", "a rotation keeps what is needed to know a redelivery: it forgets it", "duplicated: "},
-	{"shortmemory", "a redelivery after days is known: it is accepted again", "duplicated: "},
-	{"sendtwice", "an answer that arrived does not come again: it does", "answered again: "},
-	{"deliverylate", "a delivery is recorded at once: after the call under way", "answered again: "},
-	{"lifo", "items are taken in the order in which they came: newest first", "reordered: "},
-	{"newestanswer", "answers come in their order: the newest of those that wait is next", "reordered: answer "},
+	{"rerun", "a call that may have had its effect runs again", "repeated: "},
+	{"twice", "an item that is done is processed again", "duplicated: |closed 2"},
+	{"nodedupe", "a redelivered message becomes a second item", "duplicated: "},
+	{"keysforgotten", "a rotation forgets the keys that identify redeliveries", "duplicated: "},
+	{"shortmemory", "a message that is redelivered days later becomes a second item", "duplicated: "},
+	{"sendtwice", "an answer that arrived is sent again", "answered again: "},
+	{"deliverylate", "a delivery is recorded only after the call in progress", "answered again: "},
+	{"lifo", "items are processed newest first", "reordered: "},
+	{"newestanswer", "the newest of the waiting answers is sent first", "reordered: answer "},
 
-	{"wrongtext", "the agent gets what was said: a letter is missing", "wrong contents: "},
-	{"nofiles", "the agent gets what was attached: it gets nothing", "wrong contents: "},
-	{"wrongsender", "the agent learns who speaks: it is the one who spoke before", "wrong sender: "},
-	{"wrongagent", "a message goes to its agent: it goes to that of the message before", "wrong agent: "},
-	{"wrongchat", "an answer goes to the chat that asked: it goes to that of the answer before", "wrong chat: "},
-	{"cutanswer", "people get the whole answer: they get half of it", "wrong contents: |the bot's answers"},
-	{"swapresults", "a call has its own result: two of them are exchanged", "wrong contents: "},
-	{"editlost", "what a person changed stands: it is dropped in silence", "the text that a person put"},
+	{"wrongtext", "a message loses a letter", "wrong contents: "},
+	{"nofiles", "attachments are lost", "wrong contents: "},
+	{"wrongsender", "a message names the sender of the previous one", "wrong sender: "},
+	{"wrongagent", "a message goes to the agent of the previous one", "wrong agent: "},
+	{"wrongchat", "an answer goes to the chat of the previous one", "wrong chat: "},
+	{"cutanswer", "only half of an answer is sent", "wrong contents: |the bot's answers"},
+	{"swapresults", "the results of two calls are exchanged", "wrong contents: "},
+	{"editlost", "a user's edit is silently discarded", "the text that a person put"},
 
-	{"lostcallok", "a call that a death cut is not said to have worked: it is", "never came: "},
-	{"skipcall", "a call that is said to have worked has worked: it was left out", "never came: |stuck: "},
-	{"taskskipped", "what is due runs: it is noted as done", "cron/once came 0|heartbeat came 0|stuck: "},
-	{"noreport", "a parent hears from its child: it does not", "never came: "},
-	{"nodelivery", "a delivery is recorded: the first one is not", "stuck: |late: "},
+	{"lostcallok", "a call that a crash interrupted is reported as successful", "never came: "},
+	{"skipcall", "a call is reported as successful without having run", "never came: |stuck: "},
+	{"taskskipped", "a task that is due is recorded as done without having run", "cron/once came 0|heartbeat came 0|stuck: "},
+	{"noreport", "the report of a background agent does not reach its parent", "never came: "},
+	{"nodelivery", "the first delivery is not recorded", "stuck: |late: "},
 
-	{"oncetwice", "what was allowed once is done once: it may be done again", "without permission: |stuck: "},
-	{"alwayslost", "what was allowed for always is kept: it is not", "forgotten right: |stuck: "},
-	{"denyignored", "what was denied is not done: it is", "without permission: "},
-	{"revokelost", "what was taken back is not done: it is", "without permission: |right not taken back: |stuck: "},
+	{"oncetwice", "a permission that was granted once can be used twice", "without permission: |stuck: "},
+	{"alwayslost", "a permission that was granted for always is forgotten", "forgotten right: |stuck: "},
+	{"denyignored", "a call that was denied runs anyway", "without permission: "},
+	{"revokelost", "a revoked permission still counts", "without permission: |right not taken back: |stuck: "},
 
-	{"wakelost", "an agent with work is woken: not the first time", "stuck: |late: "},
-	{"latewake", "an agent without work begins at once: after seven seconds", "late: |stuck: "},
-	{"slowstop", "the process ends soon after SIGTERM: after fifteen seconds", "late: it did not end"},
-	{"onelane", "a chat that is slow holds nobody up: all wait for it", "late: of "},
+	{"wakelost", "an agent with work is not woken the first time", "stuck: |late: "},
+	{"latewake", "an idle agent starts seven seconds late", "late: |stuck: "},
+	{"slowstop", "the process ends fifteen seconds after SIGTERM", "late: it did not end"},
+	{"onelane", "one slow chat holds up all others", "late: of "},
 }
 
 // soonest are ways to die, or scenarios, that show a bug before a round of kills does. A short
@@ -93,12 +93,12 @@ type Caught struct {
 	Cases int    `json:"cases"` // played before it was found, and it
 	// Stopped: the run was ended before the bug was found or all cases were played.
 	Stopped bool   `json:"stopped,omitempty"`
-	Breaks  string `json:"breaks"`
+	Does    string `json:"breaks"` // what it does wrong
 }
 
 func (r *Report) printBugs(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "SEEDED BUG\tWHAT IT BREAKS\tCAUGHT BY\tCASES\tSEEN AS")
+	fmt.Fprintln(t, "SEEDED BUG\tWHAT IT DOES\tCAUGHT BY\tCASES\tSEEN AS")
 	cases := 0
 	for _, c := range r.Bugs {
 		by := c.By
@@ -109,7 +109,7 @@ func (r *Report) printBugs(w io.Writer) error {
 			by = "NOT CAUGHT"
 		}
 		cases += c.Cases
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%.90s\n", c.Bug, c.Breaks, by, c.Cases, c.Saw)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%.90s\n", c.Bug, c.Does, by, c.Cases, c.Saw)
 	}
 
 	if err := t.Flush(); err != nil {

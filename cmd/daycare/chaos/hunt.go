@@ -81,7 +81,7 @@ func sooner(what string, cases []Case) []Case {
 // the slots. The longer one takes the more cases it plays beside each other, because in the
 // end there are only hunts that take long, and a case waits more than it computes.
 func (h *harness) hunt(ctx context.Context, bug Bug, ground []Case, slots chan struct{}) (Caught, error) {
-	caught := Caught{Bug: bug.Name, Breaks: bug.Breaks, Stopped: true}
+	caught := Caught{Bug: bug.Name, Does: bug.Does, Stopped: true}
 	for len(ground) > 0 {
 		some := ground[:min(len(ground), cap(slots), 1+caught.Cases/casesPerLane)]
 		ground = ground[len(some):]

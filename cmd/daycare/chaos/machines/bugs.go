@@ -9,39 +9,39 @@ import (
 	"time"
 )
 
-// A Bug is a defect that can be switched on in a binary built with the tag seededbugs, the promise that
-// it breaks, and the way to die that shows it.
+// A Bug is a defect that can be switched on in a binary built with the tag seededbugs, what it does wrong,
+// and the way to die that shows it.
 type Bug struct {
-	Name, Breaks string
-	shows        string // what violations say that show it, separated by |
-	by           string // the way to die
-	do           func(context.Context, *world, *Row) error
+	Name, Does string
+	shows      string // what violations say that show it, separated by |
+	by         string // the way to die
+	do         func(context.Context, *world, *Row) error
 }
 
 // Bugs are all of them.
 var Bugs = []Bug{
-	{"nocas", "an append is refused if another machine wrote in between: it is not", "lost: |doubled: |out of order: |read the log of",
+	{"nocas", "an append succeeds although another machine wrote in between", "lost: |doubled: |out of order: |read the log of",
 		"standing still", standStill(5 * time.Second)},
-	{"ackfirst", "accepted means that the servers have it: it is said before", "lost: ", "black hole, then kill", cutAndKill},
-	{"noclaim", "a folder is built of all before the claim: it is built before the claim", "lost: |read the log of", "black hole",
+	{"ackfirst", "messages are acknowledged before the servers have them", "lost: ", "black hole, then kill", cutAndKill},
+	{"noclaim", "a folder is built before the agent is claimed", "lost: |read the log of", "black hole",
 		blackHole(aboutALease)},
-	{"stale", "a folder is not built of what a server says that is behind: it is", "lost: |doubled: |read the log of",
+	{"stale", "a folder is built from a server that is behind", "lost: |doubled: |read the log of",
 		"kill -9 of machines", killMachine},
-	{"blindforward", "what is passed on again is the same item: it is another", "doubled: ", "black hole",
+	{"blindforward", "a message that is forwarded again becomes a second item", "doubled: ", "black hole",
 		blackHole(func() time.Duration { return 2300 * time.Millisecond })},
-	{"deaf", "who was replaced does not write any more: it writes", "lost: |doubled: |out of order: |read the log of", "standing still",
+	{"deaf", "a machine that lost its agents keeps writing", "lost: |doubled: |out of order: |read the log of", "standing still",
 		standStill(5 * time.Second)},
-	{"blindseed", "who was replaced does not begin a lost log anew: it does", "lost: |out of order: |read the log of",
+	{"blindseed", "a machine that lost its agents begins a lost log anew", "lost: |out of order: |read the log of",
 		"wiped while late", wipeWhileLate},
 }
 
 // Caught says how a seeded bug was found; By is empty if it was not.
 type Caught struct {
-	Bug    string `json:"bug"`
-	Breaks string `json:"breaks"`
-	By     string `json:"by"`
-	Saw    string `json:"saw"`
-	Tries  int    `json:"tries"`
+	Bug   string `json:"bug"`
+	Does  string `json:"breaks"` // what it does wrong
+	By    string `json:"by"`
+	Saw   string `json:"saw"`
+	Tries int    `json:"tries"`
 }
 
 const (
@@ -96,7 +96,7 @@ func (c *Caught) sees(b Bug, violations []string) {
 // hunt plays the way to die that shows a bug until it does. What a bug breaks may keep a world from being played any
 // further without showing which bug it is: then it is hunted in a new one.
 func (h *harness) hunt(ctx context.Context, b Bug) (c Caught, err error) {
-	c = Caught{Bug: b.Name, Breaks: b.Breaks}
+	c = Caught{Bug: b.Name, Does: b.Does}
 	var w *world
 	defer func() {
 		if w != nil {

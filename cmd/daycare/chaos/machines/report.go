@@ -113,7 +113,7 @@ func (r *Report) Print(w io.Writer) error {
 
 func (r *Report) printBugs(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "SEEDED BUG\tWHAT IT BREAKS\tCAUGHT BY\tTRIES\tSEEN AS")
+	fmt.Fprintln(t, "SEEDED BUG\tWHAT IT DOES\tCAUGHT BY\tTRIES\tSEEN AS")
 	caught := 0
 	for _, c := range r.Bugs {
 		by := c.By
@@ -122,7 +122,7 @@ func (r *Report) printBugs(w io.Writer) error {
 		} else {
 			caught++
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%.90s\n", c.Bug, c.Breaks, by, c.Tries, c.Saw)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%.90s\n", c.Bug, c.Does, by, c.Tries, c.Saw)
 	}
 	if err := t.Flush(); err != nil {
 		return err
