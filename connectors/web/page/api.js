@@ -1,5 +1,6 @@
 // Calls of the API. They carry the session's cookie, and all that change something the header X-Daycare,
 // which no form of another page can send.
+import { read } from './json.js';
 
 // An ApiError is an answer of the API that is not a success: code, message and hint as docs/api.md has
 // them; body is the whole answer, with conflict, findings, decided and the like. status 0: no answer at all.
@@ -71,7 +72,8 @@ async function call(method, path, options) {
   const answer = await send(method, path, options);
   if (answer.status === 204) return null;
   const type = answer.headers.get('Content-Type') ?? '';
-  return type.includes('json') ? answer.json() : answer.text();
+  const text = await answer.text();
+  return type.includes('json') ? read(text) : text;
 }
 
 async function send(method, path, { body, raw, headers = {}, signal } = {}) {

@@ -1,5 +1,6 @@
 // The stream of events: one connection, read with fetch. An EventSource would hide the status of an answer
 // (a session that is over), the comments that keep a silent stream alive, and when it tries again.
+import { read } from './json.js';
 
 // SILENT_MS is how long nothing may come, in milliseconds: the server writes at least every 10 s.
 const SILENT_MS = 25_000;
@@ -109,11 +110,11 @@ export class Stream {
   #message({ id, type, data }) {
     if (id) this.#last = id;
     if (type === 'gap') {
-      this.#last = JSON.parse(data).to ?? '';
+      this.#last = read(data).to ?? '';
       this.#handlers.gap();
       return;
     }
-    const event = JSON.parse(data);
+    const event = read(data);
     event.type ??= type;
     this.#handlers.event(event);
   }

@@ -1,8 +1,18 @@
-// JSON as text, laid out anew without being read: numbers of any size, and the order of members, stay as they are written.
+// JSON without rounded numbers: read, or as text, laid out anew without being read.
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 
-// compact is JSON on one line.
+// read is JSON.parse, but an integer that a Number would round becomes a text of its digits. Browsers that do not know how a
+// number is written round it.
+export function read(text) {
+  return /\d{16}/.test(text) ? JSON.parse(text, exact) : JSON.parse(text);
+}
+
+function exact(_, value, written) {
+  return Number.isInteger(value) && !Number.isSafeInteger(value) && /^-?\d+$/.test(written?.source) ? written.source : value;
+}
+
+// compact is JSON on one line: numbers and the order of members stay as they are written.
 export function compact(text) {
   return (text.match(TOKEN) ?? []).join('');
 }
