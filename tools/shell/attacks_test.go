@@ -4,30 +4,30 @@ package shell
 // that a program of the user listens at, $PTS the user's terminal.
 var moreClasses = []class{
 	{"sockets of other programs", []escape{
-		{"socket in the workspace", `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&connect(S,sockaddr_un($ENV{APP}))&&print ` +
+		{"socket in the workspace", `perl -e 'socket(S,1,1,0)&&connect(S,pack("Sa*x",1,$ENV{APP}))&&print ` +
 			`"ESCAPED"'`, false},
 		{"socket in the workspace, by its folder",
-			`cd $W/sub && perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&connect(S,sockaddr_un("app.sock"))&&print "ESCAPED"'`, false},
+			`cd $W/sub && perl -e 'socket(S,1,1,0)&&connect(S,pack("Sa*x",1,"app.sock"))&&print "ESCAPED"'`, false},
 		{"socket in the workspace, by a link",
-			`ln -sfn $APP $W/sub/as; perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&connect(S,sockaddr_un("$ENV{W}/sub/as"))&&print ` +
+			`ln -sfn $APP $W/sub/as; perl -e 'socket(S,1,1,0)&&connect(S,pack("Sa*x",1,"$ENV{W}/sub/as"))&&print ` +
 				`"ESCAPED"'`, false},
 		{"socket in the workspace, by a second name",
-			`ln $APP $W/sub/ah && perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&connect(S,sockaddr_un("$ENV{W}/sub/ah"))&&print ` +
+			`ln $APP $W/sub/ah && perl -e 'socket(S,1,1,0)&&connect(S,pack("Sa*x",1,"$ENV{W}/sub/ah"))&&print ` +
 				`"ESCAPED"'`, false},
 		{"socket in the workspace, renamed",
-			`mv $APP $W/sub/am && perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&connect(S,sockaddr_un("$ENV{W}/sub/am"))&&print ` +
+			`mv $APP $W/sub/am && perl -e 'socket(S,1,1,0)&&connect(S,pack("Sa*x",1,"$ENV{W}/sub/am"))&&print ` +
 				`"ESCAPED"'`, false},
 		{"socket in the workspace, its folder renamed",
-			`cp -r $W/deep $W/sub/dp 2>/dev/null; mv $W/deep $W/sub/dm && perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&connect(S,` +
-				`sockaddr_un("$ENV{W}/sub/dm/app.sock"))&&print "ESCAPED"'`, false},
+			`cp -r $W/deep $W/sub/dp 2>/dev/null; mv $W/deep $W/sub/dm && perl -e 'socket(S,1,1,0)&&connect(S,` +
+				`pack("Sa*x",1,"$ENV{W}/sub/dm/app.sock"))&&print "ESCAPED"'`, false},
 		{"socket in the workspace, by an open file",
-			`perl -MSocket -e 'sysopen(F,$ENV{APP},010000000) or exit; socket(S,AF_UNIX,SOCK_STREAM,0)&&connect(S,` +
-				`sockaddr_un("/proc/self/fd/".fileno(F)))&&print "ESCAPED"'`, false},
+			`perl -e 'sysopen(F,$ENV{APP},010000000) or exit; socket(S,1,1,0)&&connect(S,` +
+				`pack("Sa*x",1,"/proc/self/fd/".fileno(F)))&&print "ESCAPED"'`, false},
 		{"datagram to a socket in the workspace",
-			`perl -MSocket -e 'socket(S,AF_UNIX,SOCK_DGRAM,0)&&send(S,"x",0,sockaddr_un("$ENV{W}/sub/app.dgram"))&&print ` +
+			`perl -e 'socket(S,1,2,0)&&send(S,"x",0,pack("Sa*x",1,"$ENV{W}/sub/app.dgram"))&&print ` +
 				`"ESCAPED"'`, false},
 		{"sequence of packets to a socket in the workspace",
-			`perl -MSocket -e 'socket(S,AF_UNIX,SOCK_SEQPACKET,0)&&connect(S,sockaddr_un($ENV{APP}))&&print "ESCAPED"'`, false},
+			`perl -e 'socket(S,1,5,0)&&connect(S,pack("Sa*x",1,$ENV{APP}))&&print "ESCAPED"'`, false},
 		{"web over a socket in the workspace",
 			`curl -s -m 2 --unix-socket $APP http://x/v1/containers/create >/dev/null; test $? = 52 && echo ESCAPED`, false},
 		{"ssh agent", `SSH_AUTH_SOCK=$APP timeout 2 ssh-add -l; SSH_AUTH_SOCK=$O/socket timeout 2 ssh-add -l`, false},
@@ -39,8 +39,8 @@ var moreClasses = []class{
 			`echo ESCAPED`, false},
 		{"display", `for s in /tmp/.X11-unix/X*; do test -S $s && echo ESCAPED; done; test -S "${XDG_RUNTIME_DIR:-/x}/wayland-0" && ` +
 			`echo ESCAPED`, false},
-		{"listener that others find", `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&bind(S,` +
-			`sockaddr_un("$ENV{O}/planted"))&&listen(S,1)&&print "ESCAPED"'`, false},
+		{"listener that others find", `perl -e 'socket(S,1,1,0)&&bind(S,` +
+			`pack("Sa*x",1,"$ENV{O}/planted"))&&listen(S,1)&&print "ESCAPED"'`, false},
 		{"files over a socket", `$PY -c 'import socket,os; s=socket.socket(socket.AF_UNIX); s.connect(os.environ["APP"]); ` +
 			`socket.send_fds(s,[b"x"],[0]); print("ESCAPED")'`, false},
 		{"messages of the kernel", `$PY -c 'import socket; s=socket.socket(socket.AF_NETLINK,socket.SOCK_RAW,15); s.bind((0,1)); ` +
@@ -247,15 +247,15 @@ f=os.memfd_create("x"); os.write(f,b"#!/bin/sh\ncat $O/secret\n"); os.execve(f,[
 			`exec 7<$W/sub; (for i in 1 2 3; do mv $W/sub $W/s2 2>/dev/null && ln -s $O $W/sub && rm $W/sub && mv $W/s2 $W/sub; done); ` +
 				`cat /proc/self/fd/7/../../outside/secret`, false},
 		{"race for the link", `$PY -c '
-import os,threading,time
+import os,threading
 w,o=os.environ["W"]+"/sub",os.environ["O"]; os.makedirs(w+"/ra",exist_ok=True); os.path.islink(w+"/rb") or os.symlink(o,w+"/rb"); stop=False
 def sw():
   while not stop:
     try: os.rename(w+"/ra",w+"/rc"); os.rename(w+"/rb",w+"/ra"); os.rename(w+"/ra",w+"/rb"); os.rename(w+"/rc",w+"/ra")
     except OSError: pass
-t=threading.Thread(target=sw); t.start(); end=time.time()+.3
-while time.time()<end:
-  try: print(open(w+"/ra/secret").read())
+t=threading.Thread(target=sw); t.start()
+for _ in range(6000):
+  try: print(open(w+"/ra/secret").read()); break
   except OSError: pass
 stop=True; t.join()'`, false},
 		{"old folder of the shell", `cd $W/sub && cd .. && cat ../outside/secret; cd -P $W/sub/../.. && cat outside/secret; OLDPWD=$O; ` +

@@ -41,7 +41,8 @@ func newWorld(t *testing.T, level sandbox.Level) *world {
 	x := &world{t: t, root: root, w: filepath.Join(root, "work"), o: filepath.Join(root, "outside"), h: filepath.Join(root, "home")}
 	x.d = filepath.Join(x.w, ".daycare")
 
-	write(t, map[string]string{root + "-other": "canary-outside", x.h + "/.ssh/id": "canary-key", x.h + "/.bashrc": "#"})
+	write(t, map[string]string{root + "-other": "canary-outside", x.h + "/.ssh/id": "canary-key", x.h + "/.bashrc": "#",
+		x.gitSystem(): "[maintenance]\n\tauto = false\n"}) // it takes the time of another use of git; a repository can still ask for it
 	x.furnish()
 	write(t, map[string]string{
 		x.w + "/.git/config": "[core]\n\trepositoryformatversion = 0\n", x.w + "/.git/HEAD": "ref: refs/heads/main\n",
@@ -261,7 +262,7 @@ func (x *world) env() map[string]string {
 	if x.exec.confine.runner.HasView() {
 		viewed = "1"
 	}
-	return map[string]string{"VIEWED": viewed, "PY": "/usr/bin/python3", // not one of a version manager in the home
+	return map[string]string{"VIEWED": viewed, "PY": "/usr/bin/python3 -S", // not one of a version manager in the home, and begun sooner
 		"PERL5OPT": "-I" + x.w + "/sub -Mhow", "W": x.w, "O": x.o, "D": x.d, "H": x.h, "PID": fmt.Sprint(os.Getpid()),
 		"TCP": x.tcp, "UDP": x.udp, "ABS": x.abstract,
 		"APP": x.app, "PTS": x.pts}

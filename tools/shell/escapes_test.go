@@ -135,8 +135,8 @@ var escapeClasses = []class{
 		{"link to it", `ln -sfn $D $W/sub/dl; cat $W/sub/dl/settings.yaml`, false},
 		{"mount it elsewhere", `mount --bind $D $W/sub && cat $W/sub/settings.yaml`, true},
 		{"take the cover off", `umount $D; umount -l $D; cat $D/settings.yaml`, true},
-		{"talk to the daemon", `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&connect(S,` +
-			`sockaddr_un("$ENV{D}/daycare.sock"))&&print "ESCAPED"'`, false},
+		{"talk to the daemon", `perl -e 'socket(S,1,1,0)&&connect(S,` +
+			`pack("Sa*x",1,"$ENV{D}/daycare.sock"))&&print "ESCAPED"'`, false},
 	}},
 	{"git", []escape{
 		{"git hook", `echo 'touch $O/planted' > $W/.git/hooks/pre-commit && echo ESCAPED`, false},
@@ -147,18 +147,18 @@ var escapeClasses = []class{
 	}},
 	{"network", []escape{
 		{"TCP", `(exec 3<>/dev/tcp/127.0.0.1/$TCP) && echo ESCAPED`, false},
-		{"TCP by perl", `perl -MIO::Socket::INET -e 'print "ESCAPED" if IO::Socket::INET->new("127.0.0.1:$ENV{TCP}")'`, false},
+		{"TCP by perl", `perl -e 'socket(S,2,1,0)&&connect(S,pack("SnC4x8",2,$ENV{TCP},127,0,0,1))&&print "ESCAPED"'`, false},
 		{"UDP", `echo canary > /dev/udp/127.0.0.1/$UDP`, false},
 		{"name lookup", `getent hosts example.com | grep -q . && echo ESCAPED`, false},
 		{"web", `curl -s -m 2 http://127.0.0.1:$TCP >/dev/null && echo ESCAPED`, false},
 		{"metadata service", `(exec 3<>/dev/tcp/169.254.169.254/80) && echo ESCAPED`, false},
-		{"raw socket", `perl -MSocket -e 'print "ESCAPED" if socket(S,17,SOCK_RAW,0)'`, false},
+		{"raw socket", `perl -e 'print "ESCAPED" if socket(S,17,3,0)'`, false},
 		{"socket to the host of a machine", `perl -e 'print "ESCAPED" if socket(S,40,1,0)'`, false},
-		{"socket with a path", `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&connect(S,sockaddr_un("$ENV{O}/socket"))&&print ` +
+		{"socket with a path", `perl -e 'socket(S,1,1,0)&&connect(S,pack("Sa*x",1,"$ENV{O}/socket"))&&print ` +
 			`"ESCAPED"'`, false},
-		{"socket without a path", `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&connect(S,pack("Sa*",1,"\0$ENV{ABS}"))&&print ` +
+		{"socket without a path", `perl -e 'socket(S,1,1,0)&&connect(S,pack("Sa*",1,"\0$ENV{ABS}"))&&print ` +
 			`"ESCAPED"'`, false},
-		{"serve", `perl -MIO::Socket::INET -e 'exit !IO::Socket::INET->new(Listen=>1,LocalPort=>0,LocalAddr=>"127.0.0.1")'; (exec ` +
+		{"serve", `perl -e 'socket(S,2,1,0)&&bind(S,pack("SnC4x8",2,0,127,0,0,1))&&listen(S,5)'; (exec ` +
 			`3<>/dev/tcp/127.0.0.1/$TCP) && echo ESCAPED`, false},
 	}},
 	{"processes and kernel", []escape{
@@ -204,7 +204,7 @@ var escapeClasses = []class{
 		{"names beside, by completion", `echo $O/*; compgen -f $O/ | grep -q secret && echo ESCAPED`, false},
 		{"a link that is changed meanwhile", // by a program that needs no other for it, and read by the shell itself
 			`perl -e '$l = "$ENV{W}/sub/sw"; unlink $l, "$l.o"; symlink "$ENV{W}/sub", $l; symlink $ENV{O}, "$l.o"; ` +
-				`syscall(316, -100, $l, -100, "$l.o", 2) for 1..12000' & p=$!
+				`syscall(316, -100, $l, -100, "$l.o", 2) for 1..3000' & p=$!
 while kill -0 $p; do
   for i in 1 2 3 4 5 6 7 8 9; do read -r x < $W/sub/sw/secret; [ -z "$x" ] || break 2; done
 done 2>/dev/null; echo "$x"; wait`, false},
@@ -213,7 +213,7 @@ done 2>/dev/null; echo "$x"; wait`, false},
 		{"make a folder beside", `mkdir $O/planted && echo ESCAPED`, false},
 		{"make a pipe beside", `mkfifo $O/planted && echo ESCAPED`, false},
 		{"make a link beside", `ln -s x $O/planted && echo ESCAPED`, false},
-		{"make a socket beside", `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&bind(S,sockaddr_un("$ENV{O}/planted"))&&print ` +
+		{"make a socket beside", `perl -e 'socket(S,1,1,0)&&bind(S,pack("Sa*x",1,"$ENV{O}/planted"))&&print ` +
 			`"ESCAPED"'`, false},
 		{"write by an open folder", `$PY -c 'import os; d=os.open(os.environ["O"],os.O_RDONLY); os.close(os.open("planted",` +
 			`os.O_CREAT|os.O_WRONLY,dir_fd=d)); print("ESCAPED")'`, false},

@@ -22,12 +22,15 @@ import (
 func (x *world) git(dir string, args ...string) string {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
-	cmd.Env = []string{"HOME=" + x.h, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=p",
+	cmd.Env = []string{"HOME=" + x.h, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_SYSTEM=" + x.gitSystem(), "GIT_AUTHOR_NAME=p",
 		"GIT_AUTHOR_EMAIL=p@example.com",
 		"GIT_COMMITTER_NAME=p", "GIT_COMMITTER_EMAIL=p@example.com"}
 	out, _ := cmd.CombinedOutput() // many of them fail: there is no repository, or a broken one
 	return string(out)
 }
+
+// gitSystem is the configuration of the user's git that every other one comes before.
+func (x *world) gitSystem() string { return filepath.Join(x.root, "gitconfig") }
 
 // firstCommit is the .git of a world in which everything is committed. All worlds begin
 // alike, so that git makes it once, in few files: ext4 makes one in a multiple of the usual time where many were just removed.
@@ -115,10 +118,29 @@ func (x *world) usesGit() {
 		x.git(dir, "status")
 	}
 	x.git(x.w, "diff")
-	x.git(x.w, "rebase", "--continue")
-	x.git(x.w, "cherry-pick", "--continue")
+	if x.halfway() {
+		x.git(x.w, "rebase", "--continue")
+		x.git(x.w, "cherry-pick", "--continue")
+	}
 	x.git(x.w, "add", "-A")
 	x.git(x.w, "commit", "-q", "-m", "more")
+}
+
+// halfway reports whether something says that git has begun what is to be continued: without it, git reads what it reads
+// for its status, and ends.
+func (x *world) halfway() (is bool) {
+	for _, dir := range []string{x.w, filepath.Join(x.root, "cmdhome")} {
+		filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			switch strings.ToLower(filepath.Base(path)) {
+			case "rebase-merge", "rebase-apply", "sequencer", "cherry_pick_head":
+				is = true
+				return fs.SkipAll
+			}
+			return nil
+		})
+	}
+
+	return is
 }
 
 // found reports whether git may find a repository in a folder: it has a .git, or is one itself,
