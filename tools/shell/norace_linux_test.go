@@ -26,6 +26,10 @@ import (
 func TestNoFileWithOtherRightsIsLeftBehind(t *testing.T) {
 	asEverybody(t, func(t *testing.T, level sandbox.Level) {
 		x := newWorld(t, level)
+		write(t, map[string]string{x.o + "/set-id": ""}) // on the file system of the workspace, which /usr need not be
+		if err := os.Chmod(x.o+"/set-id", 0o755|fs.ModeSetuid); err != nil {
+			t.Fatal(err)
+		}
 		var names, dirs, scripts []string
 		for name, script := range marked {
 			dir, err := os.MkdirTemp(filepath.Join(x.w, "sub"), "s")
@@ -158,22 +162,22 @@ func TestMemoryOfACommandIsBounded(t *testing.T) {
 			t.Parallel()
 			e, _, _ := held(t, level)
 			small := *e.confine.runner
-			small.Memory = 75 << 20
+			small.Memory = 30 << 20
 			e.confine.runner = &small
 
 			for name, script := range map[string]string{
-				"one":        `perl -e '$x = "a" x (20 << 20); push @all, $x . $_ for 1..9; sleep 4; print "still"."-here"'`,
-				"many":       `for i in 1 2 3 4 5 6; do perl -e '$x = "a" x (25 << 20); sleep 4; print "still"."-here"' & done; wait`,
-				"left group": `setsid perl -e '$x = "a" x (200 << 20); sleep 4; print "still"."-here"' & wait`,
+				"one":        `perl -e '$x = "a" x (8 << 20); push @all, $x . $_ for 1..9; sleep 4; print "still"."-here"'`,
+				"many":       `for i in 1 2 3 4 5 6; do perl -e '$x = "a" x (10 << 20); sleep 4; print "still"."-here"' & done; wait`,
+				"left group": `setsid perl -e '$x = "a" x (80 << 20); sleep 4; print "still"."-here"' & wait`,
 			} {
 				res := run(t, t.Context(), e, newCall(t, workspace(t), a{"command": script}))
 				// Where the kernel bounds it, it ends processes until the rest fits.
-				if strings.Count(res.Text, "still-here") > 2 || !strings.Contains(res.Text, "a command may use 75") {
+				if strings.Count(res.Text, "still-here") > 2 || !strings.Contains(res.Text, "a command may use 30") {
 					t.Errorf("%s: %s", name, res.Text)
 				}
 			}
 
-			shared := `perl -e '$x = "a" x (13 << 20); for (1..5) { fork or do { sleep 1; exit } } wait for 1..5; print "fine"'`
+			shared := `perl -e '$x = "a" x (5 << 20); for (1..5) { fork or do { sleep 1; exit } } wait for 1..5; print "fine"'`
 			if res := run(t, t.Context(), e, newCall(t, workspace(t), a{"command": shared})); !strings.Contains(res.Text, "fine") {
 				t.Errorf("what processes share counts more than once: %s", res.Text)
 			}

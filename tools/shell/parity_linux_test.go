@@ -34,7 +34,7 @@ var marked = map[string]string{
 	"copied with its mode": `cp -p /usr/bin/su $S/f; cp -a /usr/bin/passwd $S/g; rsync -p /usr/bin/su $S/h`,
 	"unpacked": `mkdir $HOME/t; cp /bin/true $HOME/t/f; tar -C $HOME/t --mode=4755 -cf $HOME/t.tar f; tar -C $S -xpf ` +
 		`$HOME/t.tar`,
-	"named again": `ln /usr/bin/su $S/f`,
+	"named again": `ln /usr/bin/su $S/f; ln $O/set-id $S/g`,
 	"python": `$PY -c 'import os,shutil; p=os.environ["S"]+"/f"; shutil.copy("/bin/true",p); os.chmod(p,0o6755)'; $PY -c ` +
 		`'import os; os.umask(0); os.close(os.open(os.environ["S"]+"/g",os.O_CREAT|os.O_WRONLY,0o4755))'`,
 	"system call of old": `$PY -c 'import ctypes,os; ctypes.CDLL(None).syscall(0x40000000+90, (os.environ["S"]+"/f").encode(), 0o4755)'`,

@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 	if runtime.GOOS == "linux" && os.Getenv("DAYCARE_CANARY") == "" {
 		// What no command may see must be there from the start of the process:
 		// /proc shows the environment that it began with.
+		inMemory()
 		err := syscall.Exec("/proc/self/exe", os.Args, append(os.Environ(), "DAYCARE_CANARY=canary-env"))
 		fmt.Fprintln(os.Stderr, "run the tests again with a canary:", err)
 		os.Exit(1)
