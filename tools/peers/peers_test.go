@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -227,7 +228,9 @@ func TestSessionsSendToOneselfIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-func TestSessionsSendWaits(t *testing.T) {
+func TestSessionsSendWaits(t *testing.T) { synctest.Test(t, sessionsSendWaits) }
+
+func sessionsSendWaits(t *testing.T) {
 	h := newHouse()
 	if r := call(t, h, "sessions_send", `{"agentId":"Ops","text":"?","timeoutSeconds":5}`); r.Text != "forty-two" {
 		t.Errorf("the answer is %+v", r)
@@ -283,7 +286,9 @@ func TestSessionsStatus(t *testing.T) {
 
 // Without a text sessions_send returns the answer to what an agent is working on, within
 // its time, and does not wait for one that has nothing to do.
-func TestSessionsSendReceives(t *testing.T) {
+func TestSessionsSendReceives(t *testing.T) { synctest.Test(t, sessionsSendReceives) }
+
+func sessionsSendReceives(t *testing.T) {
 	h := newHouse()
 	if r := call(t, h, "sessions_send", `{"agentId":"log-reader"}`); r.Text != "forty-two" || r.Status != "" {
 		t.Errorf("an agent at work: %+v", r)

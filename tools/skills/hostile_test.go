@@ -121,11 +121,11 @@ func TestLinksOfTheOwner(t *testing.T) {
 
 // A SKILL.md, or a folder above it, is exchanged for a link, a pipe or another folder between
 // the look and the open, while many read. Nothing is stolen and nobody waits. DAYCARE_LONG=1
-// makes it a minute each.
+// makes it a hundred times as many.
 func TestSkillsWhileSwapped(t *testing.T) {
-	runFor := 500 * time.Millisecond
+	rounds := 100
 	if os.Getenv("DAYCARE_LONG") != "" {
-		runFor = time.Minute
+		rounds *= 100
 	}
 
 	for name, with := range map[string][2]string{ // of the workspace
@@ -163,23 +163,22 @@ func TestSkillsWhileSwapped(t *testing.T) {
 				}
 			})
 
-			race(t, ws, runFor)
+			race(t, ws, rounds)
 			stop.Store(true)
 			swaps.Wait()
 		})
 	}
 }
 
-// race reads the skill tea of a workspace by several at once.
-func race(t *testing.T, ws string, runFor time.Duration) {
+// race reads the skill tea of a workspace by several at once, each so many times.
+func race(t *testing.T, ws string, rounds int) {
 	set := NewSet(func() []Folder { return []Folder{{Root: ws, Path: ".agents/skills"}} }, nil, func(string, []finding.Finding) {})
 	tool := New(set.List)[0]
 	var tries, wins atomic.Int64
 	var readers sync.WaitGroup
-	end := time.Now().Add(runFor)
 	for range 3 {
 		readers.Go(func() {
-			for time.Now().Before(end) {
+			for range rounds {
 				for _, args := range []string{`{"name":"tea"}`, `{"name":"tea","file":"more.txt"}`,
 					`{"name":"tea","file":"sub/more.txt"}`} {
 					tries.Add(1)
@@ -195,7 +194,7 @@ func race(t *testing.T, ws string, runFor time.Duration) {
 	go func() { readers.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(runFor + 20*time.Second):
+	case <-time.After(time.Duration(rounds) * time.Second):
 		t.Fatalf("after %d tries somebody waits for a file", tries.Load())
 	}
 

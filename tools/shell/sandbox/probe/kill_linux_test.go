@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // probesOnly is set in a process of this test that does nothing but probe the sandbox.
@@ -30,17 +32,24 @@ func TestAKilledProbeLeavesNoProcess(t *testing.T) {
 	}
 
 	dir := t.TempDir() // is in the arguments of everything that a probe starts
+	binary := self(t)
+	var daemons errgroup.Group
+	daemons.SetLimit(2)
 	for range 100 {
-		cmd := exec.Command(self(t), "-test.run", "^TestAKilledProbeLeavesNoProcess$")
-		cmd.Env = append(os.Environ(), probesOnly+"=1", "TMPDIR="+dir)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(30*time.Millisecond + rand.N(20*time.Millisecond))
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = cmd.Wait()
+		daemons.Go(func() error {
+			cmd := exec.Command(binary, "-test.run", "^TestAKilledProbeLeavesNoProcess$")
+			cmd.Env = append(os.Environ(), probesOnly+"=1", "TMPDIR="+dir)
+			if err := cmd.Start(); err != nil {
+				return err
+			}
+			time.Sleep(30*time.Millisecond + rand.N(20*time.Millisecond))
+			err := cmd.Process.Kill()
+			_ = cmd.Wait()
+			return err
+		})
+	}
+	if err := daemons.Wait(); err != nil {
+		t.Fatal(err)
 	}
 
 	left := processesWith(t, dir)
