@@ -75,6 +75,7 @@ func TestArgumentsThatCannotBe(t *testing.T) {
 }
 
 func TestEscapes(t *testing.T) {
+	t.Parallel()
 	for name := range escapes(newWorld(t)) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -170,6 +171,7 @@ func TestOpenWhileSwapped(t *testing.T) {
 }
 
 func TestWritingWhatRunsLaterAsks(t *testing.T) {
+	t.Parallel()
 	tried := 0
 	for who, paths := range laterPaths {
 		for _, path := range paths {

@@ -208,6 +208,7 @@ func TestHowLongABrokenSkillIsWaitedFor(t *testing.T) {
 
 // Only what broke a skill is said to leave the version before in force.
 func TestAWarningIsNotWhatBrokeASkill(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	put(t, dir+"/tea/SKILL.md", skillText("tea", "d", ""))
 	told := reported{}

@@ -82,6 +82,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestLoadTakesTheFirst(t *testing.T) {
+	t.Parallel()
 	a, b := t.TempDir(), t.TempDir()
 	put(t, a+"/one/SKILL.md", "---\nname: one\ndescription: mine\n---\n")
 	put(t, b+"/one/SKILL.md", "---\nname: one\ndescription: theirs\n---\n")
@@ -166,6 +167,7 @@ func FuzzParse(f *testing.F) {
 // A SKILL.md is added, changed, broken, mended, broken from the start and removed: what
 // is active follows, but for what cannot be used, which is told once with its place.
 func TestShelfFollowsItsFiles(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := dir + "/tea/SKILL.md"
 	var told []string
