@@ -74,11 +74,12 @@ func choose(level sandbox.Level, helper string) (*sandbox.Runner, error) {
 
 // survivors are the processes whose command line holds mark.
 func survivors(mark string) (pids []string) {
-	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	// With more behind the id the kernel would list what there is to know of each, and forget it again when that ends.
+	paths, _ := filepath.Glob("/proc/[0-9]*")
 	for _, path := range paths {
-		data, err := os.ReadFile(path)
+		data, err := os.ReadFile(path + "/cmdline")
 		if err == nil && bytes.Contains(data, []byte(mark)) {
-			pids = append(pids, filepath.Base(filepath.Dir(path)))
+			pids = append(pids, filepath.Base(path))
 		}
 	}
 	return pids

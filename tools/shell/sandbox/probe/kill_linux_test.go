@@ -68,14 +68,14 @@ func TestAKilledProbeLeavesNoProcess(t *testing.T) {
 // processesWith are the processes with a word in their arguments, as PID ARGUMENTS.
 func processesWith(t *testing.T, word string) (list []string) {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	paths, err := filepath.Glob("/proc/[0-9]*") // with more behind the id the kernel would list what there is to know of each
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
+	for _, path := range paths {
+		data, err := os.ReadFile(path + "/cmdline")
 		if err == nil && bytes.Contains(data, []byte(word)) {
-			list = append(list, filepath.Base(filepath.Dir(file))+" "+string(bytes.ReplaceAll(data, []byte{0}, []byte{' '})))
+			list = append(list, filepath.Base(path)+" "+string(bytes.ReplaceAll(data, []byte{0}, []byte{' '})))
 		}
 	}
 
