@@ -75,6 +75,7 @@ func loadFrom(from fs.FS) (*assets, error) {
 
 	hash := hashOf(contents)
 	a := &assets{map[string]file{}}
+	zips, _ := gzip.NewWriterLevel(nil, gzip.BestCompression) // one for all: it is larger than most files
 	for name, data := range contents {
 		f := file{kind: types[path.Ext(name)], plain: data, tag: `"` + hash + `"`, immutable: "public, max-age=31536000, immutable"}
 		at := filesAt + hash + "/" + name
@@ -82,7 +83,7 @@ func loadFrom(from fs.FS) (*assets, error) {
 			f.plain = bytes.ReplaceAll(data, []byte(`"`+filesAt), []byte(`"`+filesAt+hash+"/"))
 			f.immutable, at = "no-cache", ""
 		}
-		f.zipped = zip(f.plain)
+		f.zipped = zip(zips, f.plain)
 		a.files[at] = f
 	}
 
@@ -105,9 +106,9 @@ func hashOf(contents map[string][]byte) string {
 	return hex.EncodeToString(h.Sum(nil))[:12]
 }
 
-func zip(data []byte) []byte {
+func zip(w *gzip.Writer, data []byte) []byte {
 	var b bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	w.Reset(&b)
 	_, _ = w.Write(data) // into memory
 	_ = w.Close()
 	return b.Bytes()

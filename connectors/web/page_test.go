@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -152,4 +153,17 @@ func compressed(t *testing.T, text string) int {
 		t.Fatal(err)
 	}
 	return b.Len()
+}
+
+// The first visit makes the page ready in a few megabytes: once, each file had a compressor of its own, and it took 53.
+func TestPageIsReadySoon(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := loadFrom(page); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if made := after.TotalAlloc - before.TotalAlloc; made > 8_000_000 {
+		t.Errorf("%d bytes are allocated to make the page ready, want at most 8 million", made)
+	}
 }
