@@ -46,10 +46,8 @@ func TestApproval(t *testing.T) {
 	w := newWorkspace(t, askScript, "")
 	w.start()
 	agent := w.agent("worker")
-	first, second := w.visit(), w.visit()
+	first, second := w.visit("/"), w.visit("/approvals")
 	second.expect("409")
-	first.goTo("/")
-	second.goTo("/approvals")
 	token := w.asks(agent)
 	first.find("link", "Review what 0/ worker asks")
 	first.wait("document.title.startsWith('(1)')", "the title counts the request")
@@ -82,6 +80,7 @@ func TestApproval(t *testing.T) {
 	second.goTo("/approvals/" + token)
 	for deadline := time.Now().Add(patience); w.openAsks() > 0 && time.Now().Before(deadline); {
 		second.press("o")
+		second.drawn()
 	}
 	if after := eval[float64](second, "answeredAfter ?? 0"); after < 400 {
 		t.Errorf("the request was answered %v ms after it was shown, want at least 400", after)
@@ -123,8 +122,7 @@ func TestLettersInFields(t *testing.T) {
 	w := newWorkspace(t, askScript, "")
 	w.start()
 	token := w.asks(w.agent("worker"))
-	p := w.visit()
-	p.goTo("/approvals/" + token)
+	p := w.visit("/approvals/" + token)
 	p.wait("document.querySelector('main [data-decision=once][aria-disabled=false]')", "the request can be answered")
 	p.press("Control+k")
 	p.find("dialog", "Find or do")

@@ -25,8 +25,7 @@ func TestDropAndPaste(t *testing.T) {
 	w.write("wrong.txt", "bread")
 	w.start()
 	agent := w.agent("worker")
-	p := w.visit()
-	p.goTo("/agents/0")
+	p := w.visit("/agents/0")
 	p.find("textbox", "Message to 0/ worker")
 
 	p.drops(w.path("list.txt"), w.path("wrong.txt"))
@@ -100,8 +99,7 @@ func TestEveryFileIsAttached(t *testing.T) {
 	w.write("empty.txt", "")
 	w.start()
 	agent := w.agent("worker")
-	p := w.visit()
-	p.goTo("/agents/0")
+	p := w.visit("/agents/0")
 	p.find("textbox", "Message to 0/ worker")
 	picker := eval[*runtime.RemoteObject](p, "document.querySelector('main input[type=file]')")
 	chosen := dom.SetFileInputFilesParams{Files: []string{w.path("one.txt"), w.path("two.txt")}, ObjectID: picker.ObjectID}

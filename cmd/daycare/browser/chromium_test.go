@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// chromium is the browser of all tests: one process, in which every page has cookies and
+// chromium is the browser of all tests: one process, in which every window has cookies and
 // storage of its own.
 var chromium process
 
@@ -21,6 +21,9 @@ type process struct {
 	err   error
 	ctx   context.Context
 	stops []context.CancelFunc
+
+	mu   sync.Mutex
+	free []*window // that no test uses
 }
 
 // programs are the names that chromium has. The headless shell comes first: it draws pages as the others do, but no

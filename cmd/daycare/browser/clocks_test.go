@@ -15,8 +15,7 @@ func TestClocks(t *testing.T) {
 	w := newWorkspace(t, talkScript, "")
 	w.task("queue-watch", "Queue watch", "17 4 29 2 *", "Summarise the queue.", []string{"ran", "skipped", "missed", "failed"}, 60)
 	w.start()
-	p := w.visit()
-	p.goTo("/clocks/queue-watch")
+	p := w.visit("/clocks/queue-watch")
 	p.sees("Ledger of Queue watch")
 	p.looks("clocks")
 
@@ -73,8 +72,7 @@ func TestCosts(t *testing.T) {
 	w.furnish()
 	w.start()
 	w.live()
-	p := w.visit()
-	p.goTo("/costs?by=agent&since=7d")
+	p := w.visit("/costs?by=agent&since=7d")
 	p.looks("costs")
 	var bill struct {
 		Rows []struct {

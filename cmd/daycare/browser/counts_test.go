@@ -27,10 +27,11 @@ func TestRequestsOfViews(t *testing.T) {
 	}
 	w.say(last, "hello")
 	w.state(last, "idle")
-	p := w.visit()
+	p := newTab(t)
 	// The page waits 350 ms for its connection, then reads, and reads again when the connection is there. Here it waits for
 	// as long as a busy machine takes.
 	p.onNew("(later => { window.setTimeout = (f, ms, ...more) => later(f, ms === 350 ? 1e6 : ms, ...more); })(setTimeout)")
+	p.login(w, "/costs")
 	for path, most := range map[string]int{"/": 8, "/agents/11": 9} {
 		p.goTo(path)
 		p.sees("Noted.")
@@ -61,8 +62,7 @@ func TestLongHistory(t *testing.T) {
 	w.daemon = nil
 	w.lengthen(agent, 1000)
 	w.start()
-	p := w.visit()
-	p.goTo("/agents/0")
+	p := w.visit("/agents/0")
 	p.wait("document.querySelectorAll('main .log small').length > 10", "the transcript is shown")
 	first := p.seqs()
 	newest := first[len(first)-1]

@@ -12,9 +12,9 @@ import (
 func (w *workspace) edits(t *testing.T) (p *tab, agent string) {
 	t.Helper()
 	agent = w.agent("worker")
-	p = w.visit()
+	p = newTab(t)
 	p.expect("409|422|404")
-	p.goTo("/files/0/state.json")
+	p.login(w, "/files/0/state.json")
 	p.wait("document.querySelector('main textarea')?.value.includes('permissions')", "the file is open")
 	return p, agent
 }
@@ -97,9 +97,9 @@ func TestTwoPagesEditOneFile(t *testing.T) {
 	w := newWorkspace(t, talkScript, "")
 	w.start()
 	first, agent := w.edits(t)
-	second := w.visit()
+	second := newTab(t)
 	second.expect("409")
-	second.goTo("/files/0/state.json")
+	second.login(w, "/files/0/state.json")
 	second.wait("document.querySelector('main textarea')?.value.includes('permissions')", "the file is open")
 	second.replaces(`"exec": []`, `"exec": ["git status"]`)
 	first.replaces(`"web": false`, `"web": true`)
@@ -159,8 +159,7 @@ func TestCutHistory(t *testing.T) {
 		w.until("it is answered", func() bool { return strings.Contains(w.history(agent), "Noted: "+text) })
 		w.state(agent, "idle")
 	}
-	p := w.visit()
-	p.goTo("/files/0/history.jsonl")
+	p := w.visit("/files/0/history.jsonl")
 	p.sees("Noted: the second")
 	p.looks("history")
 	for _, text := range []string{"the second", "Noted: the second"} {
@@ -192,8 +191,7 @@ func TestLineEnds(t *testing.T) {
 	before := strings.ReplaceAll(w.read(file), "\n", "\r\n")
 	w.write(file, before)
 	w.start()
-	p := w.visit()
-	p.goTo("/files/settings.yaml")
+	p := w.visit("/files/settings.yaml")
 	p.wait("document.querySelector('main .edit textarea')?.value.includes('level')", "the file is open")
 	p.sees("Nothing is changed.")
 	p.replaces("level: info", "level: warn")

@@ -33,7 +33,7 @@ func (p *tab) forced(v view) {
 		call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
 			{Name: "forced-colors", Value: "active"}, {Name: "prefers-color-scheme", Value: scheme},
 			{Name: "prefers-reduced-motion", Value: "reduce"}}})
-		p.settled()
+		p.drawn()
 		p.looks(v.name + ", forced colours, " + scheme)
 		p.visible(v.name + ", forced colours, " + scheme)
 		if v.name == "home" { // what is above the views, once

@@ -20,9 +20,9 @@ rules:
 `, "")
 	w.start()
 	agent := w.agent("worker")
-	p := w.visit()
+	p := newTab(t)
 	p.expect("ERR_|Failed to load|network error|404|409|503")
-	p.goTo("/agents/0")
+	p.login(w, "/agents/0")
 	eval[bool](p, "window.stays = true")
 	p.write("worker", "please count")
 	p.sees("three four")
@@ -73,8 +73,7 @@ func TestGap(t *testing.T) {
 	agent := w.agent("worker")
 	w.say(agent, "heard")
 	w.state(agent, "idle")
-	p := w.visit()
-	p.onNew(`
+	p := w.visit("/agents/0", `
 		const send = fetch;
 		window.deaf = false;
 		window.streams = [];
@@ -87,7 +86,6 @@ func TestGap(t *testing.T) {
 			});
 			return new Response(answer.body.pipeThrough(lossy), { status: answer.status, headers: answer.headers });
 		};`)
-	p.goTo("/agents/0")
 	p.sees("Noted: heard")
 	p.wait("document.querySelector('main aside').innerText.includes('empty')", "the inbox is read")
 	p.settled()

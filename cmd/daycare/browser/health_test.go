@@ -21,8 +21,7 @@ func TestHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	reference := w.path(".daycare/files/" + id + ".json")
-	p := w.visit()
-	p.goTo("/health")
+	p := w.visit("/health")
 	p.sees(id + "__lost.txt")
 	p.looks("findings")
 	p.click("button", "Repair 1")

@@ -61,13 +61,13 @@ func TestHostileTranscript(t *testing.T) {
 	w.start()
 	name := `<img src=x onerror="window.pwned='name'">` + "\u202Edlo"
 	agent, other := w.agent(name), w.agent("other")
-	p := w.visit()
+	p := newTab(t)
 	p.onNew(`window.loaded = [];
 		new PerformanceObserver(list => loaded.push(...list.getEntries().map(e => e.name))).observe({ type: "resource", buffered: true });
 		window.violations = [];
 		addEventListener("securitypolicyviolation", e => violations.push(e.violatedDirective + " " + e.blockedURI));`)
 	p.expect("Failed to load resource.*404")
-	p.goTo("/agents/0")
+	p.login(w, "/agents/0")
 	for i, text := range hostileTexts {
 		w.say(agent, fmt.Sprintf("say %d", i)) // it streams into the page
 		w.until("it is said", func() bool { return strings.Count(w.history(agent), `"type":"turn_end"`) > i })

@@ -51,7 +51,7 @@ func TestKeyboardAlone(t *testing.T) {
 	w := newWorkspace(t, keyboardScript, "")
 	w.task("queue-watch", "Queue watch", "17 4 29 2 *", "Summarise the queue.", nil, 60)
 	w.start()
-	p := w.visit()
+	p := w.visit("/")
 	eval[bool](p, "(window.mice = 0, addEventListener('pointerdown', () => window.mice++, true), true)")
 	p.sees("No agents yet")
 

@@ -13,8 +13,7 @@ func TestNotifications(t *testing.T) {
 	w := newWorkspace(t, askScript, "")
 	w.start()
 	agent := w.agent("worker")
-	p := w.visit()
-	p.onNew(`
+	p := w.visit("/approvals", `
 		window.shown = [];
 		window.Notification = class {
 			static permission = "default";
@@ -23,7 +22,6 @@ func TestNotifications(t *testing.T) {
 			close() { this.closed = true; }
 		};
 		document.hasFocus = () => false;`)
-	p.goTo("/approvals")
 	p.click("button", "Notify me")
 	p.wait("Notification.permission === 'granted'", "the browser was asked for leave")
 	token := w.asks(agent)

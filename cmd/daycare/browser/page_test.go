@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,7 +22,6 @@ import (
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
-	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -31,8 +31,8 @@ import (
 type tab struct {
 	t      *testing.T
 	ctx    context.Context
+	window *window
 	origin string // scheme, host and port of the page
-	close  context.CancelFunc
 
 	mu       sync.Mutex
 	problems []string
@@ -43,60 +43,44 @@ type tab struct {
 // test did not expect is an error.
 func newTab(t *testing.T) *tab {
 	t.Helper()
-	root, err := chromium.start()
+	w, err := chromium.window()
 	if err != nil {
 		t.Fatalf("chromium does not start: %v", err)
 	}
-	ctx, end := chromedp.NewContext(root, chromedp.WithNewBrowserContext(), chromedp.WithNewWindow(true))
-	p := &tab{t: t, ctx: ctx, close: end}
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatalf("open a tab: %v", err)
-	}
-
-	listening := make(chan struct{})
-	messages := chromedp.Console(ctx)
-	go func() {
-		defer close(listening)
-		for m, err := range messages {
-			if err != nil {
-				return
-			}
-			p.report(m)
-		}
-	}()
+	p := &tab{t: t, ctx: w.ctx, window: w}
+	w.mu.Lock()
+	w.tab = p
+	w.mu.Unlock()
 	t.Cleanup(func() {
 		p.picture(t.Failed())
-		end()
-		<-listening
+		if err := chromium.release(w); err != nil {
+			t.Error(err)
+		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for _, problem := range p.problems {
 			t.Errorf("the console of the page: %s", problem)
 		}
 	})
-	p.onNew(toldScript)
-	p.onNew(askedScript)
-	// What is not in front is not drawn.
-	call(p, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
-	p.size(1440, 900)
 	return p
 }
 
-// visit opens a tab and logs in with a new token of the workspace.
-func (w *workspace) visit() *tab {
+// visit opens a tab and logs in with a new token of the workspace, at the address of a view. Scripts run before those of the
+// page.
+func (w *workspace) visit(path string, scripts ...string) *tab {
 	w.t.Helper()
 	p := newTab(w.t)
-	p.login(w)
+	p.onNew(scripts...)
+	p.login(w, path)
 	return p
 }
 
-// login opens the address that daycare web prints.
-func (p *tab) login(w *workspace) {
+// login shows a view with a new token, which daycare web prints.
+func (p *tab) login(w *workspace, path string) {
 	p.t.Helper()
 	u := w.address()
 	p.origin = u.Scheme + "://" + u.Host
-	p.open(u.String())
-	p.wait("document.querySelector('main h1, main textarea') !== null", "the page shows its first view")
+	p.goTo(path + "#" + u.Fragment)
 }
 
 // report keeps what the console says is wrong.
@@ -160,18 +144,40 @@ func tryEval[T any](p *tab, expression string) (T, error) {
 	return chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
+// whenScript looks in the page whether an expression is true, whenever the page changes and five times a second. After
+// two seconds it gives up.
+const whenScript = `new Promise((done, fail) => {
+	let soon, looks = 0;
+	const end = (result, what) => { seen.disconnect(); [soon, late].forEach(clearTimeout); clearInterval(often); result(what); };
+	const look = () => { soon = 0; looks++; try { if (%s) end(done, true); } catch (err) { end(fail, err); } };
+	const seen = new MutationObserver(() => { soon ||= setTimeout(look, 20); });
+	seen.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+	const often = setInterval(look, 200), late = setTimeout(() => end(done, false), 2000);
+	look();
+})`
+
 // wait waits until an expression is true. A page that is on its way to another one is asked
 // again.
 func (p *tab) wait(expression, what string) {
 	p.t.Helper()
 	var err error
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(30 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		var holds bool
-		if holds, err = tryEval[bool](p, "!!("+expression+")"); holds {
+		if holds, err = tryEval[bool](p, fmt.Sprintf(whenScript, expression)); holds {
 			return
+		}
+		if err != nil {
+			time.Sleep(30 * time.Millisecond)
 		}
 	}
 	p.t.Fatalf("waited %v until %s: %v\nthe page shows:\n%s", patience, what, err, p.text())
+}
+
+// changes waits until the page has changed, or for a fifth of a second.
+func (p *tab) changes() {
+	if _, err := tryEval[bool](p, fmt.Sprintf(whenScript, "looks > 1")); err != nil {
+		time.Sleep(30 * time.Millisecond)
+	}
 }
 
 // text is what the page shows, as text.
@@ -215,16 +221,21 @@ func quote(text string) string {
 }
 
 // open loads an address.
-func (p *tab) open(url string) {
+func (p *tab) open(address string) {
 	p.t.Helper()
-	p.do("open "+url, chromedp.Navigate(url))
+	u, err := url.Parse(address)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.window.at[u.Scheme+"://"+u.Host] = true
+	p.do("open "+address, chromedp.Navigate(address))
 }
 
 // goTo shows a view by its address.
 func (p *tab) goTo(path string) {
 	p.t.Helper()
 	p.open(p.origin + path)
-	p.wait("document.readyState === 'complete' && document.querySelector('main h1') && "+
+	p.wait("document.readyState === 'complete' && document.querySelector('main h1, main textarea') && "+
 		"!document.querySelector('[aria-busy=true]')", "the view "+path+" is shown")
 }
 
@@ -278,7 +289,7 @@ func (p *tab) find(role, name string) control {
 	}
 
 	var err error
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(30 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); p.changes() {
 		var list []control
 		if list, err = p.controls(role, exact); err != nil {
 			continue
@@ -406,10 +417,16 @@ func (p *tab) scheme(colours string) {
 		{Name: "prefers-color-scheme", Value: colours}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
 }
 
-// onNew runs a script before those of every page that is opened from now on.
-func (p *tab) onNew(script string) {
+// onNew runs scripts before those of every page that is opened from now on.
+func (p *tab) onNew(scripts ...string) {
 	p.t.Helper()
-	call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	for _, script := range scripts {
+		if err := p.window.onNew(ctx, script); err != nil {
+			p.t.Fatal(err)
+		}
+	}
 }
 
 // screenshot returns the window as PNG.

@@ -24,8 +24,7 @@ func TestPalette(t *testing.T) {
 	for i := range 70 {
 		w.agent(fmt.Sprintf("helper %d", i))
 	}
-	p := w.visit()
-	p.goTo("/agents/0")
+	p := w.visit("/agents/0")
 	p.find("textbox", "Message to 0/ helper 0")
 	p.press("Control+k")
 	p.find("dialog", "Find or do")

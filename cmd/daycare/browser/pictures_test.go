@@ -44,8 +44,7 @@ rules:
 	}}, nil)
 	w.state(agent, "idle")
 
-	p := w.visit()
-	p.goTo("/agents/0")
+	p := w.visit("/agents/0")
 	p.sees("Noted.")
 	p.wait("[...document.querySelectorAll('main .log img')].filter(i => i.naturalWidth === 40 && i.naturalHeight === 30).length === 2",
 		"the picture of the tool and that of the message are shown")

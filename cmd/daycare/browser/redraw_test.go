@@ -29,7 +29,7 @@ func TestRedrawsKeepTheFocus(t *testing.T) {
 	w.task("queue-watch", "Queue watch", "17 4 29 2 *", "Summarise the queue.", nil, 60)
 	w.start()
 	first, second := w.agent("first"), w.agent("second")
-	p := w.visit()
+	p := w.visit("/")
 
 	p.hold("[...document.querySelectorAll('main .who a')].find(a => a.innerText === 'second')")
 	w.say(second, "hello second")
@@ -73,8 +73,7 @@ func TestInboxKeepsTheFocus(t *testing.T) {
 	agent := w.agent("worker")
 	w.say(agent, "take very long")
 	w.state(agent, "thinking")
-	p := w.visit()
-	p.goTo("/agents/0")
+	p := w.visit("/agents/0")
 	for _, text := range []string{"first", "second"} {
 		w.api("POST", "/v1/agents/"+agent+"/messages", map[string]any{"text": text, "queue": "followup"}, nil)
 	}
@@ -93,8 +92,7 @@ func TestTabLeavesAChangedField(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, talkScript, "")
 	w.start()
-	p := w.visit()
-	p.goTo("/settings")
+	p := w.visit("/settings")
 	p.wait("document.getElementById('set-agents-maxSpawned')", "the form is shown")
 	next := eval[string](p, `(() => {
 		const fields = [...document.querySelectorAll("main details[open] :is(input, select, textarea, button)")].filter(e => !e.disabled);
@@ -115,7 +113,7 @@ func TestFocusGoesWhereItIsLed(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, talkScript, "")
 	w.start()
-	p := w.visit()
+	p := w.visit("/")
 	p.sees("No agents yet")
 	p.hold("document.querySelector('main textarea')")
 	p.types("a message that is not sent yet")
@@ -153,8 +151,7 @@ rules:
 `, "")
 	w.start()
 	agent := w.agent("worker")
-	p := w.visit()
-	p.goTo("/agents/0")
+	p := w.visit("/agents/0")
 	p.sees("No messages yet")
 	w.say(agent, "run it")
 	p.hold("document.querySelector('main .tool summary')")

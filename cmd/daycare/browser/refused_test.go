@@ -17,7 +17,7 @@ func TestOtherPagesAreRefused(t *testing.T) {
 	w := newWorkspace(t, talkScript, "")
 	w.start()
 	agent := w.agent("worker")
-	p := w.visit()
+	p := w.visit("/")
 
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -99,8 +99,7 @@ func TestSessionIsOver(t *testing.T) {
 	w := newWorkspace(t, talkScript, "")
 	w.start()
 	w.agent("secret project")
-	p := w.visit()
-	p.goTo("/")
+	p := w.visit("/")
 	p.sees("secret project")
 	var sessions struct{ Sessions []struct{ Name string } }
 	w.api("GET", "/v1/sessions", nil, &sessions)
@@ -111,7 +110,7 @@ func TestSessionIsOver(t *testing.T) {
 	w.run("web", "end", sessions.Sessions[0].Name)
 	p.sees("Sign in")
 	p.seesNot("secret project")
-	p.login(w)
+	p.login(w, "/")
 	p.sees("secret project")
 }
 
@@ -120,7 +119,7 @@ func TestBrowsersInSettings(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, talkScript, "")
 	w.start()
-	first, second := w.visit(), w.visit()
+	first, second := w.visit("/settings"), w.visit("/")
 	second.expect("401")
 	name := eval[string](second, "fetch('/v1/session').then(r => r.json()).then(s => s.name)")
 	first.goTo("/settings")

@@ -80,7 +80,8 @@ func TestSpeedOfHome(t *testing.T) {
 	w := newWorkspace(t, talkScript, "")
 	w.crowd(1000)
 	w.start()
-	p := w.visit()
+	p := w.visit("/")
+	p.motion("no-preference")
 	p.wait("document.querySelectorAll('#agents li').length >= 20", "all agents are listed")
 	p.onNew(`addEventListener("DOMContentLoaded", () => {
 		const look = () => {
@@ -111,7 +112,7 @@ func TestSpeedOfHome(t *testing.T) {
 	t.Logf("the answer with 1,000 agents has %.1f KB on the wire; the daemon takes %.0f ms of the processor for a visit", agents/1000,
 		1000*(spentBy(w.daemon.Process.Pid)-daemon)/visits)
 
-	fresh := w.visit() // with an empty cache
+	fresh := w.visit("/") // which has nothing of this workspace in its cache
 	for _, v := range views {
 		fresh.expect("/v1/")
 		fresh.goTo(v.path)
@@ -142,7 +143,8 @@ func TestSpeedOfStreams(t *testing.T) {
 	for i := range many {
 		agents = append(agents, w.agent(fmt.Sprintf("agent %d", i)))
 	}
-	p := w.visit()
+	p := w.visit("/")
+	p.motion("no-preference")
 	run := func(shown string) {
 		before := p.metrics()
 		browser, daemon := spentBy(chromiumPIDs()...), spentBy(w.daemon.Process.Pid)
@@ -214,10 +216,10 @@ func TestSpeedOfTheDaemon(t *testing.T) {
 			strings.TrimSpace(rss), load())
 	}
 	rest("the page was never asked for")
-	p := w.visit()
-	p.goTo("/")
+	p := w.visit("/")
+	p.motion("no-preference")
 	rest("one page is open, nothing happens")
-	p.close()
+	p.open("about:blank")
 	rest("nobody has it open")
 }
 
@@ -299,7 +301,8 @@ func TestSpeedOfHistory(t *testing.T) {
 
 	w.lengthen(agent, 10_000)
 	w.start()
-	p := w.visit()
+	p := w.visit("/")
+	p.motion("no-preference")
 	p.onNew(`addEventListener("DOMContentLoaded", () => {
 		const look = () => {
 			if (document.querySelectorAll("main .log li").length > 20) window.listedAt = performance.now();

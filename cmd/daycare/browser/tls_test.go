@@ -49,7 +49,8 @@ func TestPageOverTLS(t *testing.T) {
 	w.agent("worker")
 	p := newTab(t)
 	call(p, security.SetIgnoreCertificateErrors, security.SetIgnoreCertificateErrorsParams{Ignore: true})
-	p.login(w)
+	t.Cleanup(func() { call(p, security.SetIgnoreCertificateErrors, security.SetIgnoreCertificateErrorsParams{}) })
+	p.login(w, "/")
 	if !strings.HasPrefix(p.origin, "https://localhost:") {
 		t.Fatalf("daycare web prints %s", p.origin)
 	}
@@ -68,8 +69,7 @@ func TestSessionExpires(t *testing.T) {
 	w := newWorkspace(t, talkScript, "")
 	w.start()
 	w.agent("secret project")
-	p := w.visit()
-	p.goTo("/agents/0")
+	p := w.visit("/agents/0")
 	p.find("textbox", "Message to 0/ secret project")
 	p.expect("401")
 	tokens := w.read(".daycare/tokens.json")
@@ -81,6 +81,6 @@ func TestSessionExpires(t *testing.T) {
 	w.write(".daycare/tokens.json", soon)
 	p.sees("Sign in")
 	p.seesNot("secret project")
-	p.login(w)
+	p.login(w, "/")
 	p.sees("secret project")
 }

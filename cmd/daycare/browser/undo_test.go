@@ -35,8 +35,7 @@ func TestRewindTakesFilesBack(t *testing.T) {
 	w.until("the files are changed", func() bool { return strings.Count(w.history(agent), `"turn_end"`) == 2 })
 	w.write("b.txt", strings.Replace(w.read("b.txt"), "six", "SIX", 1)) // by someone else
 
-	p := w.visit()
-	p.goTo("/agents/0")
+	p := w.visit("/agents/0")
 	p.sees("change them")
 	p.click("button", "Rewind")
 	p.find("dialog", "Undo the newest turn")
@@ -81,8 +80,7 @@ func TestForkMarkRewind(t *testing.T) {
 		w.say(agent, text)
 		w.state(agent, "idle")
 	}
-	p := w.visit()
-	p.goTo("/agents/0")
+	p := w.visit("/agents/0")
 	p.sees("second")
 
 	p.click("button", "Mark")

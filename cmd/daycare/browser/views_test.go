@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/chromedp/cdproto/network"
 )
 
 // pictures is where the pictures of the docs are, mostBytes how large they may be together.
@@ -31,31 +33,20 @@ func TestViews(t *testing.T) {
 	w.furnish()
 	w.start()
 	w.live()
-	p := w.visit()
-	for _, v := range views {
-		p.scheme("light")
-		p.goTo(v.path)
-		p.settled()
-		p.press(v.keys...)
-		p.settled()
-		p.announces(v)
-		p.looks(v.name)
-		p.keep(v.name)
-		p.walks(v.name, v.reach...)
-		p.scheme("dark")
-		p.looks(v.name + ", dark")
-		p.keep(v.name + "-dark")
-		p.size(320, 640)
-		p.settled()
-		p.looks(v.name + ", 320 wide")
-		p.size(390, 844)
-		p.scheme("light")
-		p.settled()
-		p.looks(v.name + ", on a phone")
-		p.keep(v.name + "-phone")
-		p.size(1440, 900)
-		p.forced(v)
-	}
+	first := w.visit("/") // which logs in for all, as Settings list the browsers that did
+	session := call(first, network.GetCookies, network.GetCookiesParams{}).Cookies[0]
+	t.Run("views", func(t *testing.T) {
+		for _, v := range views {
+			t.Run(v.name, func(t *testing.T) {
+				t.Parallel()
+				p := newTab(t)
+				p.origin = first.origin
+				call(p, network.SetCookie, network.SetCookieParams{Name: session.Name, Value: session.Value, URL: p.origin,
+					HTTPOnly: &session.HTTPOnly, SameSite: session.SameSite})
+				p.inEveryForm(v)
+			})
+		}
+	})
 	if *update {
 		return
 	}
@@ -76,6 +67,41 @@ func TestViews(t *testing.T) {
 	if total > mostBytes {
 		t.Errorf("the pictures have %d bytes together, at most %d", total, mostBytes)
 	}
+}
+
+// inEveryForm opens a view and checks it in every form.
+func (p *tab) inEveryForm(v view) {
+	p.t.Helper()
+	p.scheme("light")
+	p.goTo(v.path)
+	p.settled()
+	if v.keys != nil {
+		p.press(v.keys...)
+		p.settled()
+	}
+	p.announces(v)
+	p.looks(v.name)
+	p.keep(v.name)
+	p.walks(v.name, v.reach...)
+	p.scheme("dark")
+	p.looks(v.name + ", dark")
+	p.keep(v.name + "-dark")
+	p.size(320, 640)
+	p.drawn()
+	p.looks(v.name + ", 320 wide")
+	p.size(390, 844)
+	p.scheme("light")
+	p.drawn()
+	p.looks(v.name + ", on a phone")
+	p.keep(v.name + "-phone")
+	p.size(1440, 900)
+	p.forced(v)
+}
+
+// drawn waits until the page is drawn anew, in another size or other colours.
+func (p *tab) drawn() {
+	p.t.Helper()
+	eval[bool](p, "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
 }
 
 // settled waits until nothing is drawn any more.

@@ -114,8 +114,7 @@ rules:
 `, "")
 	w.start()
 	agent := w.agent("worker")
-	p := w.visit()
-	p.goTo("/agents/0")
+	p := w.visit("/agents/0")
 	p.write("worker", "take your time")
 	w.state(agent, "thinking")
 	p.find("button", "Steer")
@@ -174,8 +173,7 @@ func TestDraftsAreKept(t *testing.T) {
 	w := newWorkspace(t, talkScript, "")
 	w.start()
 	agent := w.agent("worker")
-	p := w.visit()
-	p.goTo("/agents/0")
+	p := w.visit("/agents/0")
 	p.find("textbox", "Message to 0/ worker")
 	eval[bool](p, `(() => {
 		const field = document.querySelector("main textarea");
@@ -199,15 +197,13 @@ func TestMidnight(t *testing.T) {
 	w := newWorkspace(t, talkScript, "")
 	w.start()
 	w.say(w.agent("worker"), "of today")
-	p := w.visit()
-	p.onNew(`
+	p := w.visit("/agents/0", `
 		window.later = 0;
 		const now = Date.now;
 		Date = class extends Date {
 			constructor(...given) { super(...(given.length ? given : [now() + later])); }
 			static now() { return now() + later; }
 		};`)
-	p.goTo("/agents/0")
 	p.sees("Noted.")
 	const shown = "document.querySelector('main .you time').innerText"
 	p.wait(shown, "the message has a time")

@@ -16,7 +16,7 @@ func TestFiguresOfThePage(t *testing.T) {
 	w.furnish()
 	w.start()
 	w.live()
-	p := w.visit()
+	p := w.visit("/")
 	turn := eval[string](p, "fetch('/v1/agents/0/history?limit=50').then(r => r.json()).then(h => h.records.findLast(r => r.turn).turn)")
 	var why struct {
 		Calls   int
@@ -108,8 +108,7 @@ func TestNothingRan(t *testing.T) {
 	w := newWorkspace(t, talkScript, "")
 	w.start()
 	w.agent("worker")
-	p := w.visit()
-	p.onNew(`
+	p := w.visit("/agents/0?why=told", `
 		const send = fetch, at = s => new Date(Date.UTC(2026, 0, 2, 3, 4, s)).toISOString();
 		const records = [
 			{ seq: 1, at: at(0), type: "turn_begin", fields: {} },
@@ -120,7 +119,6 @@ func TestNothingRan(t *testing.T) {
 		];
 		const told = { id: "told", records, calls: 2, cost: 0.04, tokens: { input: 22, output: 4 } };
 		window.fetch = (path, options) => path === "/v1/why/told" ? Promise.resolve(Response.json(told)) : send(path, options);`)
-	p.goTo("/agents/0?why=told")
 	p.sees("What happened, in 8.0s")
 	p.looks("why, with a gap")
 	type step struct{ Name, Took string }

@@ -17,6 +17,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +32,7 @@ const patience = 2 * time.Minute
 var update = flag.Bool("update", false, "make the pictures of the docs and the golden files anew")
 
 func TestMain(m *testing.M) {
+	flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))) // most of them wait
 	flag.Parse()
 	for _, name := range []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"} {
 		os.Unsetenv(name)
@@ -52,8 +55,9 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	built = filepath.Join(dir, "daycare")
-	if out, err := exec.Command("go", "build", "-ldflags", "-s -w", "-o", built, "..").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	// What go run has linked is kept, unlike what go build has: it is linked again only after a change.
+	if out, err := exec.Command("go", "run", "-exec", "cp", "..", built).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go run: %w\n%s", err, out)
 	}
 	return built, nil
 })
