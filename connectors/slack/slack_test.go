@@ -105,7 +105,7 @@ func testConnector(t *testing.T, s *workspace, o Options, host chat.Host, log *s
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.pause = time.Millisecond
+	c.pause, c.hook.ingress.Grace = time.Millisecond, 100*time.Millisecond
 
 	return c
 }

@@ -45,6 +45,7 @@ func TestConnector(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				c.ingress.Grace = 100 * time.Millisecond
 				s.turnTo(c)
 
 				return c

@@ -233,7 +233,7 @@ func (g *graph) connector(t *testing.T, o Options, host chat.Host, log *slog.Log
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.pause = time.Millisecond
+	c.pause, c.hook.ingress.Grace = time.Millisecond, 100*time.Millisecond
 	g.newest.Store(c)
 
 	return c
