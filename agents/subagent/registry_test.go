@@ -133,7 +133,7 @@ func (f *folder) write(name, text string) {
 	}
 	// Two saves within one tick of the file system's clock must differ all the same.
 	f.n++
-	at := time.Now().Add(time.Duration(f.n) * time.Second)
+	at := time.Now().Add(time.Duration(f.n)*time.Second - time.Hour) // nothing waits for the rest of a file that is so old
 	if err := os.Chtimes(path, at, at); err != nil {
 		f.t.Fatal(err)
 	}
