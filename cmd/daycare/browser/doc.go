@@ -2,8 +2,8 @@
 // command, a real daemon of a workspace of its own with the scripted model, and chromium.
 // Without chromium or its headless shell the tests are skipped and say so.
 //
-// A test makes a workspace (newWorkspace), starts its daemon, and opens a page, which is
-// a tab with cookies of its own. What the page is asked to do is what a user can do: click what
+// A test makes a workspace (newWorkspace), starts its daemon, and opens a page, in a window with cookies and storage of its own,
+// which is emptied for the next test. What the page is asked to do is what a user can do: click what
 // has a role and a name, press keys, read text. Errors in the console and reports of the
 // content security policy fail the test unless it expects them.
 //

@@ -227,7 +227,7 @@ func (p *tab) open(address string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.window.at[u.Scheme+"://"+u.Host] = true
+	p.window.origins[u.Scheme+"://"+u.Host] = true
 	p.do("open "+address, chromedp.Navigate(address))
 }
 

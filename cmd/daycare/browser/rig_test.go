@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // A page with everything that looks and tour are to find; each line of want is in it once.
@@ -46,5 +48,49 @@ func TestChecksFindFlaws(t *testing.T) {
 	}
 	if seen := slices.IndexFunc(visited, func(w where) bool { return !w.Seen }); seen != 2 {
 		t.Errorf("the first focus that cannot be seen is number %d, want 2: %+v", seen, visited)
+	}
+}
+
+// Nothing of a test is left in its window for the next one.
+func TestWindowsAreEmptied(t *testing.T) {
+	t.Parallel()
+	needsChromium(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Write([]byte(`<!doctype html><link rel=icon href="data:,"><meta name=viewport content="width=device-width">
+			<main id=main style="height: 100px"></main>`))
+	}))
+	t.Cleanup(server.Close)
+	p := newTab(t)
+	type left struct {
+		Cookie, Local, Session, Script, Hover string
+		Dark, Still                           bool
+		Width, History                        int
+	}
+	const look = `({ Cookie: document.cookie, Local: localStorage.left ?? "", Session: sessionStorage.left ?? "", Script: window.left ?? "",
+		Hover: document.querySelector("main:hover")?.id ?? "", Dark: matchMedia("(prefers-color-scheme: dark)").matches,
+		Still: matchMedia("(prefers-reduced-motion)").matches, Width: innerWidth, History: history.length })`
+	p.open(server.URL)
+	before := eval[left](p, look)
+	if want := (left{Still: true, Width: 1440, History: 2}); before != want {
+		t.Errorf("a window begins with %+v, want %+v", before, want)
+	}
+
+	p.onNew("window.left = 'yes'")
+	p.scheme("dark")
+	p.size(390, 844)
+	p.open(server.URL + "/second")
+	eval[string](p, "document.cookie = localStorage.left = sessionStorage.left = 'left=yes'")
+	p.do("point at it", chromedp.MouseEvent("mouseMoved", 10, 10))
+	if got := eval[left](p, look); got.Cookie == "" || got.Local == "" || got.Session == "" || got.Script == "" || got.Hover == "" ||
+		!got.Dark || got.Width != 390 {
+		t.Fatalf("the test leaves nothing: %+v", got)
+	}
+	if err := p.window.empty(); err != nil {
+		t.Fatal(err)
+	}
+	p.open(server.URL)
+	p.drawn()
+	if after := eval[left](p, look); after != before {
+		t.Errorf("the next test has %+v, want %+v", after, before)
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/storage"
 	"github.com/chromedp/chromedp"
@@ -21,12 +20,15 @@ type window struct {
 	ctx   context.Context
 	close context.CancelFunc
 
+	scripts []page.ScriptIdentifier
+	origins map[string]bool // that it showed
+	drained chan struct{}   // gets a value when the console has said endOfConsole
+
 	mu  sync.Mutex
-	tab *tab                // of the test that uses it; nil between two
-	is  map[string]chan any // what waits until the console has said something
-	ids []page.ScriptIdentifier
-	at  map[string]bool // the origins that it showed
+	tab *tab // of the test that uses it; nil between two
 }
+
+const endOfConsole = "everything that the console has said is read"
 
 // window returns one that no test uses.
 func (p *process) window() (*window, error) {
@@ -44,7 +46,7 @@ func (p *process) window() (*window, error) {
 	p.mu.Unlock()
 
 	ctx, end := chromedp.NewContext(root, chromedp.WithNewBrowserContext(), chromedp.WithNewWindow(true))
-	w := &window{ctx: ctx, is: map[string]chan any{}, at: map[string]bool{}}
+	w := &window{ctx: ctx, origins: map[string]bool{}, drained: make(chan struct{}, 1)}
 	if err := chromedp.Do(ctx); err != nil {
 		end()
 		return nil, fmt.Errorf("open a window: %w", err)
@@ -110,28 +112,26 @@ func (w *window) empty() error {
 	w.mu.Lock()
 	w.tab = nil
 	w.mu.Unlock()
-	for _, id := range w.ids {
+	for _, id := range w.scripts {
 		gone := page.RemoveScriptToEvaluateOnNewDocumentParams{Identifier: id}
 		if err := run(ctx, page.RemoveScriptToEvaluateOnNewDocument, gone); err != nil {
 			return err
 		}
 	}
-	w.ids = nil
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank"), chromedp.MouseEvent("mouseMoved", -1, -1)); err != nil {
+	w.scripts = nil
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
 		return err
 	}
 
-	for origin := range w.at {
+	for origin := range w.origins {
 		all := storage.ClearDataForOriginParams{Origin: origin, StorageTypes: "all"}
 		if err := run(ctx, storage.ClearDataForOrigin, all); err != nil {
 			return err
 		}
 	}
-	clear(w.at)
-	for _, command := range []cdp.Command[cdp.Empty, cdp.Empty]{network.ClearBrowserCookies, page.ResetNavigationHistory} {
-		if err := run(ctx, command, cdp.Empty{}); err != nil {
-			return err
-		}
+	clear(w.origins)
+	if err := run(ctx, page.ResetNavigationHistory, cdp.Empty{}); err != nil {
+		return err
 	}
 	if err := w.heard(ctx); err != nil {
 		return err
@@ -141,16 +141,11 @@ func (w *window) empty() error {
 
 // heard waits until everything that the console has said is reported.
 func (w *window) heard(ctx context.Context) error {
-	text := fmt.Sprintf("everything is said %p", &ctx)
-	said := make(chan any)
-	w.mu.Lock()
-	w.is[text] = said
-	w.mu.Unlock()
-	if err := chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void]("console.debug("+quote(text)+")")); err != nil {
+	if err := chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void]("console.debug("+quote(endOfConsole)+")")); err != nil {
 		return err
 	}
 	select {
-	case <-said:
+	case <-w.drained:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -159,13 +154,14 @@ func (w *window) heard(ctx context.Context) error {
 
 // said passes on what the console says to the test that uses the window.
 func (w *window) said(m chromedp.ConsoleMessage) {
+	if m.Text == endOfConsole {
+		w.drained <- struct{}{}
+		return
+	}
 	w.mu.Lock()
-	waiting, p := w.is[m.Text], w.tab
-	delete(w.is, m.Text)
+	p := w.tab
 	w.mu.Unlock()
-	if waiting != nil {
-		close(waiting)
-	} else if p != nil {
+	if p != nil {
 		p.report(m)
 	}
 }
@@ -173,7 +169,7 @@ func (w *window) said(m chromedp.ConsoleMessage) {
 // onNew runs a script before those of every page that is opened from now on.
 func (w *window) onNew(ctx context.Context, script string) error {
 	added, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
-	w.ids = append(w.ids, added.Identifier)
+	w.scripts = append(w.scripts, added.Identifier)
 	return err
 }
 
