@@ -123,6 +123,7 @@ rules:
 		p.write("worker", text)
 	}
 	w.waits(agent, "first", "second", "third")
+	p.wait("document.querySelector('main aside').innerText.includes('third')", "the third message is shown, and moves no button any more")
 
 	p.click("button", "Take back")
 	w.waits(agent, "first", "second")
