@@ -16,8 +16,7 @@ rules:
 	w.write("notes.txt", "milk\n")
 	w.start()
 	agent := w.agent("worker")
-	p := w.visit()
-	p.goTo("/agents/0")
+	p := w.visit("/agents/0")
 	p.wait("document.querySelector('main textarea')", "the agent is shown")
 
 	shown := func(when string) {
