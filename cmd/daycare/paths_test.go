@@ -68,7 +68,7 @@ var passes = map[string]pass{
 	"engine/config":                         {1, daycares},
 	"engine/control":                        {1, daycares},
 	"engine/control/files.go":               {5, daycares + "; what a person attaches from elsewhere"},
-	"engine/disk":                           {42, daycares},
+	"engine/disk":                           {43, daycares + "; a process in /proc"},
 	"engine/folders":                        {5, daycares},
 	"engine/inbox":                          {7, daycares},
 	"engine/permission/folders.go":          {3, walking},

@@ -102,8 +102,11 @@ func ReadHolder(path string) (Holder, error) {
 	return h, nil
 }
 
-// Alive reports whether the holder still runs.
-func (h Holder) Alive() bool { return h.PID > 0 && syscall.Kill(h.PID, 0) != syscall.ESRCH }
+// Alive reports whether the holder still runs: not if it has ended and waits for its parent to collect it, which in
+// many containers never happens.
+func (h Holder) Alive() bool {
+	return h.PID > 0 && syscall.Kill(h.PID, 0) != syscall.ESRCH && !uncollected(h.PID)
+}
 
 // holderLives is also true while the lock file names no process: the one that holds
 // it is about to write itself there.

@@ -1,7 +1,9 @@
 package disk
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 
@@ -53,6 +55,12 @@ func identify(info os.FileInfo) identity {
 	st := info.Sys().(*syscall.Stat_t)
 	return identity{dev: uint64(st.Dev), ino: st.Ino, links: uint64(st.Nlink), size: st.Size,
 		mtime: info.ModTime().UnixNano()}
+}
+
+// uncollected reports whether a process has ended and its parent has not collected it yet.
+func uncollected(pid int) bool {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // "12 (name) Z …": a name can hold anything
+	return bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" Z"))
 }
 
 // OpenForWriting reports whether any program has the file open for writing: a read

@@ -165,8 +165,8 @@ func askToEnd(ctx context.Context, at workspace.Place, pid int) error {
 }
 
 // untilEnded returns when no process holds the lock (the kernel frees it with the
-// process, however that ended) and, for up to a second more, the process is gone.
-// No longer: where nobody collects it, an ended process keeps its pid.
+// process, however that ended) and, for up to a second more, the process has ended.
+// No longer: its number may be that of another process by now.
 func untilEnded(ctx context.Context, lock string, pid int) error {
 	for disk.Held(lock) {
 		if err := term.Pause(ctx, 20*time.Millisecond); err != nil {
@@ -175,7 +175,7 @@ func untilEnded(ctx context.Context, lock string, pid int) error {
 	}
 
 	for range 50 {
-		if pid <= 1 || errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		if pid <= 1 || !(disk.Holder{PID: pid}).Alive() {
 			return nil
 		}
 		if err := term.Pause(ctx, 20*time.Millisecond); err != nil {
