@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"daycare/engine/control"
+	"daycare/engine/lazyregexp"
 )
 
 // What the client of a cluster may take of the start of a program that uses none.
@@ -23,7 +24,7 @@ const (
 )
 
 // initLine is what the runtime says of the initialisation of a package.
-var initLine = regexp.MustCompile(`(?m)^init (\S+) @.*, (\d+) bytes, (\d+) allocs$`)
+var initLine = lazyregexp.New(`(?m)^init (\S+) @.*, (\d+) bytes, (\d+) allocs$`)
 
 // A daemon that is in no cluster has no goroutine of one, and its start takes next to nothing for what a cluster needs.
 func TestADaemonAloneHasNothingOfACluster(t *testing.T) {

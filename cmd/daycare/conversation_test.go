@@ -17,8 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/message"
@@ -211,8 +209,8 @@ func (h *chatHouse) judge(c *control.Client, agent string) {
 	for deadline := time.Now().Add(time.Minute); len(h.answers()) < len(outcome) && time.Now().Before(deadline); {
 		time.Sleep(20 * time.Millisecond)
 	}
-	if diff := cmp.Diff(outcome, h.answers()); diff != "" {
-		h.t.Errorf("the chat (-want +got):\n%s", diff)
+	if got := h.answers(); !slices.Equal(got, outcome) {
+		h.t.Errorf("the chat:\n%q, want\n%q", got, outcome)
 	}
 
 	page, err := c.History(h.t.Context(), agent, 0, 500)
@@ -236,8 +234,8 @@ func (h *chatHouse) judge(c *control.Client, agent string) {
 	}
 
 	slices.Sort(heard)
-	if diff := cmp.Diff(mustHear, heard); diff != "" {
-		h.t.Errorf("what the agent was told (-want +got):\n%s", diff)
+	if !slices.Equal(heard, mustHear) {
+		h.t.Errorf("what the agent was told:\n%q, want\n%q", heard, mustHear)
 	}
 	list, err := c.Agents(h.t.Context())
 	if err != nil {
@@ -249,8 +247,8 @@ func (h *chatHouse) judge(c *control.Client, agent string) {
 		names = append(names, a.Name)
 	}
 	slices.Sort(names)
-	if diff := cmp.Diff([]string{"CodeReview", "CodeSearch", "counter", "lead", "prober"}, names); diff != "" {
-		h.t.Errorf("agents (-want +got):\n%s", diff)
+	if want := []string{"CodeReview", "CodeSearch", "counter", "lead", "prober"}; !slices.Equal(names, want) {
+		h.t.Errorf("agents: %q, want %q", names, want)
 	}
 	if n := strings.Count(h.records(c, "counter", "permission"), `"event":"once"`); n != 1 {
 		h.t.Errorf("the child was told of %d answers to its request, want one", n)

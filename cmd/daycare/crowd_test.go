@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"daycare/engine/control"
 	"daycare/engine/disk"
+	"daycare/engine/lazyregexp"
 	"daycare/engine/record"
 )
 
@@ -125,8 +125,8 @@ func (h *chatHouse) play(parents int) (c crowd) {
 }
 
 var (
-	startedID  = regexp.MustCompile(`(?i)started.* \(id: ([a-z0-9]+)`)
-	limitNamed = regexp.MustCompile(`the limit of (agents\.\w+)`)
+	startedID  = lazyregexp.New(`(?i)started.* \(id: ([a-z0-9]+)`)
+	limitNamed = lazyregexp.New(`the limit of (agents\.\w+)`)
 )
 
 // an edge is the begin (1) or end (-1) of a turn.

@@ -14,14 +14,15 @@ import (
 	"time"
 
 	"daycare/cmd/daycare/term"
+	"daycare/engine/lazyregexp"
 )
 
 // cited are the places of a document where commands stand: blocks for the shell,
 // and words in backquotes.
 var (
-	blocks = regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```")
-	inline = regexp.MustCompile("`(daycare [^`\n]+)`")
-	call   = regexp.MustCompile(`(?m)(?:^|[|;&(]) *daycare( [^\n]*)?$`)
+	blocks = lazyregexp.New("(?ms)^ *```sh\n(.*?)^ *```")
+	inline = lazyregexp.New("`(daycare [^`\n]+)`")
+	call   = lazyregexp.New(`(?m)(?:^|[|;&(]) *daycare( [^\n]*)?$`)
 )
 
 // Commands that the documents cite exist, and take the flags and arguments that
@@ -30,11 +31,11 @@ func TestDocs(t *testing.T) {
 	seen := 0
 	for path, data := range documents(t) {
 		var cites []string
-		for _, m := range inline.FindAllSubmatch(data, -1) {
-			cites = append(cites, string(m[1]))
+		for _, m := range inline.FindAllStringSubmatch(string(data), -1) {
+			cites = append(cites, m[1])
 		}
-		for _, m := range blocks.FindAllSubmatch(data, -1) {
-			cites = append(cites, strings.ReplaceAll(string(m[1]), "\\\n", " "))
+		for _, m := range blocks.FindAllStringSubmatch(string(data), -1) {
+			cites = append(cites, strings.ReplaceAll(m[1], "\\\n", " "))
 		}
 
 		for _, cite := range cites {
@@ -134,10 +135,10 @@ func documents(t *testing.T) map[string][]byte {
 }
 
 // scenes are what a document does: files that it gives (```yaml file=PATH), and transcripts.
-var scenes = regexp.MustCompile("(?ms)^```(?:console|[a-z]+ file=(\\S+))\n(.*?)^```")
+var scenes = lazyregexp.New("(?ms)^```(?:console|[a-z]+ file=(\\S+))\n(.*?)^```")
 
 // looks are commands that show what the daemon did, which takes it a moment.
-var looks = regexp.MustCompile(`^daycare (agents (ls|tail)|(cron|heartbeat) runs) `)
+var looks = lazyregexp.New(`^daycare (agents (ls|tail)|(cron|heartbeat) runs) `)
 
 func tour(t *testing.T, document string, atLeast int) {
 	t.Parallel()

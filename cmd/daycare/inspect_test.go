@@ -7,10 +7,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"daycare/cmd/daycare/inspect"
 	"daycare/engine/control"
@@ -40,8 +39,8 @@ func sameJSON(t *testing.T, what, command string, answer any) {
 	if err := errors.Join(json.Unmarshal([]byte(command), &want), json.Unmarshal(data, &got)); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: the command, and the API:\n%s", what, diff)
+	if !reflect.DeepEqual(want, got) {
+		t.Errorf("%s: the command, and the API:\n%s\n%s", what, command, data)
 	}
 }
 

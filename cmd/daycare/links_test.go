@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"daycare/engine/lazyregexp"
 )
 
 // links are the relative links of a document, and its pictures.
-var links = regexp.MustCompile(`\]\(([^)\s#:]+)(#[^)\s]*)?\)|src="([^":]+)"`)
+var links = lazyregexp.New(`\]\(([^)\s#:]+)(#[^)\s]*)?\)|src="([^":]+)"`)
 
 // What the documents link to is there, and docs/README.md leads to each of them.
 func TestLinksBetweenDocuments(t *testing.T) {
@@ -20,12 +22,12 @@ func TestLinksBetweenDocuments(t *testing.T) {
 	all, linked, seen := documents(t), map[string]bool{}, 0
 	indexes := []string{"../../docs/README.md", "../../docs/recipes/README.md", "../../docs/connectors/README.md"}
 	for path, data := range all {
-		for _, m := range links.FindAllSubmatch(data, -1) {
-			target := filepath.Join(filepath.Dir(path), string(m[1])+string(m[3]))
+		for _, m := range links.FindAllStringSubmatch(string(data), -1) {
+			target := filepath.Join(filepath.Dir(path), m[1]+m[3])
 			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s links to %s: %v", path, m[1], err)
 			}
-			if anchor := strings.TrimPrefix(string(m[2]), "#"); anchor != "" && !anchors(all[target])[anchor] {
+			if anchor := strings.TrimPrefix(m[2], "#"); anchor != "" && !anchors(all[target])[anchor] {
 				t.Errorf("%s links to %s%s, and there is no such heading", path, m[1], m[2])
 			}
 			if slices.Contains(indexes, path) {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,6 +27,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv("GORACE") == "" {
 		os.Setenv("GORACE", "atexit_sleep_ms=0")
 	}
+	// What this package prepares before main begins is prepared by each of the two thousand commands that the tests run, too:
+	// expressions are those of lazyregexp, and nothing here imports go-cmp.
+	//
 	// Most of them wait for processes: more go beside each other than there are processors.
 	flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
 	testscript.Main(keyless{m}, map[string]func(){"daycare": main1, "mcp-server": func() { mcptest.Serve(os.Args[1]) },
@@ -52,6 +56,7 @@ func (k keyless) Run() int {
 		os.Unsetenv(name)
 	}
 	os.Setenv("EVERYWAY_SECRET", hookSecret)
+	debug.SetGCPercent(400) // a fifth of what the tests themselves compute was to collect garbage
 	return k.M.Run()
 }
 

@@ -8,16 +8,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"daycare/cmd/daycare/man"
 	"daycare/cmd/daycare/term"
+	"daycare/engine/lazyregexp"
 )
 
 // midRequest is a request of man(7) behind other text of its line, where it is only text.
-var midRequest = regexp.MustCompile(`(?m)^[^.\n].*[ \t]\.(?:I|B|BR|TP|SH|PP|nf|fi)[ \t]`)
+var midRequest = lazyregexp.New(`(?m)^[^.\n].*[ \t]\.(?:I|B|BR|TP|SH|PP|nf|fi)[ \t]`)
 
 // Manual pages hold no markup that a reader would see, and groff has nothing to say of them.
 func TestManPagesAreClean(t *testing.T) {
@@ -27,7 +27,7 @@ func TestManPagesAreClean(t *testing.T) {
 	dir, read := t.TempDir(), []string{"-man", "-Tutf8", "-ww", "-P-c"}
 	for _, cmd := range pages {
 		page := man.Page(cmd)
-		if at := midRequest.Find(page); at != nil {
+		if at := midRequest.FindString(string(page)); at != "" {
 			t.Errorf("%s: markup in the middle of a line: %q", cmd.CommandPath(), at)
 		}
 		path := filepath.Join(dir, strings.ReplaceAll(cmd.CommandPath(), " ", "-"))
@@ -48,10 +48,10 @@ func TestManPagesAreClean(t *testing.T) {
 	if err := all.Run(); err != nil || wrong.Len() > 0 {
 		t.Errorf("groff: %v\n%s", err, &wrong)
 	}
-	if at := seenMarkup.Find(text.Bytes()); at != nil {
+	if at := seenMarkup.FindString(text.String()); at != "" {
 		t.Errorf("the reader sees markup: %q", at)
 	}
 }
 
 // seenMarkup is markup in what a reader sees, with what is around it.
-var seenMarkup = regexp.MustCompile(`.*(?:\.I |\\fI).*`)
+var seenMarkup = lazyregexp.New(`.*(?:\.I |\\fI).*`)

@@ -6,16 +6,16 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"daycare/cmd/daycare/talk"
 	"daycare/engine/control"
+	"daycare/engine/lazyregexp"
 )
 
 // The lines of the text format: comments with the name and type, and samples.
-var sample = regexp.MustCompile(`^(# (HELP \w+ .+|TYPE \w+ (gauge|counter|histogram))|\w+(\{(\w+="([^"\\]|\\.)*",?)+\})? [0-9.e+-]+)$`)
+var sample = lazyregexp.New(`^(# (HELP \w+ .+|TYPE \w+ (gauge|counter|histogram))|\w+(\{(\w+="([^"\\]|\\.)*",?)+\})? [0-9.e+-]+)$`)
 
 // A conversation is counted from its acceptance to its end.
 func TestMetrics(t *testing.T) {

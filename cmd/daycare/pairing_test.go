@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"daycare/connectors/telegram/telegramtest"
 	"daycare/engine/config"
 	"daycare/engine/fault"
+	"daycare/engine/lazyregexp"
 )
 
 // A door is a workspace whose bot gives strangers codes, with its daemon.
@@ -84,7 +84,7 @@ func (d *door) writes(chat int64, text string) {
 	}
 }
 
-var codeRule = regexp.MustCompile(`\b[A-Z2-7]{8}\b`)
+var codeRule = lazyregexp.New(`\b[A-Z2-7]{8}\b`)
 
 // A stranger is given one code, an owner lets them in with it from the command line, they are
 // told, and what they write is answered. Nothing of what they wrote before reached an agent,

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"daycare/engine/event"
 )
 
@@ -67,8 +65,8 @@ func TestParentHearsOfAChildThatWasSetAside(t *testing.T) {
 				h.calm(c)
 			}
 
-			if diff := cmp.Diff(want, h.answers()); diff != "" {
-				t.Errorf("the chat (-want +got):\n%s", diff)
+			if got := h.answers(); !slices.Equal(got, want) {
+				t.Errorf("the chat:\n%q, want\n%q", got, want)
 			}
 			if n := strings.Count(told(), "set it aside"); n != 1 {
 				t.Errorf("the parent was told %d times that its child was set aside, want once:\n%s", n, told())

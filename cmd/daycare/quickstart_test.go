@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"daycare/engine/fault"
+	"daycare/engine/lazyregexp"
 )
 
 // consoles are the transcripts of a document: what is typed stands behind "$ ", what
 // comes back below it. "…" stands for any text, a line of it for any lines.
 var (
-	consoles = regexp.MustCompile("(?ms)^```console\n(.*?)^```")
-	ttys     = regexp.MustCompile("(?ms)^```tty\n(.*?)^```")
+	consoles = lazyregexp.New("(?ms)^```console\n(.*?)^```")
+	ttys     = lazyregexp.New("(?ms)^```tty\n(.*?)^```")
 )
 
 // serverInDocs is where the documents say that a model server of this machine is.

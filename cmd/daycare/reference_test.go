@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"daycare/cmd/daycare/man"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/fault"
+	"daycare/engine/lazyregexp"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/commands.md and docs/packages.md")
@@ -69,7 +69,7 @@ func commandsDocument(root *cobra.Command) []byte {
 }
 
 // overstruck is how groff prints bold and underlined letters.
-var overstruck = regexp.MustCompile(".\x08")
+var overstruck = lazyregexp.New(".\x08")
 
 // Every command has its manual page, and a reader of manuals takes them without a word.
 func TestManPages(t *testing.T) {

@@ -5,7 +5,10 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"daycare/cmd/daycare/doctor"
 	"daycare/engine/form"
@@ -14,13 +17,16 @@ import (
 // check validates YAML or JSON against a schema.
 func check(t *testing.T, name, text string) error {
 	t.Helper()
-	s, err := doctor.SchemaOf(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resolved, err := s.Resolve(nil)
-	if err != nil {
-		t.Fatalf("schema %s is none: %v", name, err)
+	known, ok := resolved.Load(name)
+	if !ok {
+		s, err := doctor.SchemaOf(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if known, err = s.Resolve(nil); err != nil {
+			t.Fatalf("schema %s is none: %v", name, err)
+		}
+		resolved.Store(name, known)
 	}
 
 	var v any
@@ -28,8 +34,11 @@ func check(t *testing.T, name, text string) error {
 	if f.Read(&v); f.Failed() {
 		t.Fatal(f.Found)
 	}
-	return resolved.Validate(v)
+	return known.(*jsonschema.Resolved).Validate(v)
 }
+
+// resolved has the schemas that check has resolved, by name: that takes longer than to check a line.
+var resolved sync.Map
 
 // Schemas accept what the program writes and accepts, and find slips of the pen.
 func TestSchemas(t *testing.T) {

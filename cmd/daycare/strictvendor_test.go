@@ -13,6 +13,8 @@ import (
 	"sync"
 
 	"github.com/tidwall/gjson"
+
+	"daycare/engine/lazyregexp"
 )
 
 // A strictVendor is a model's service with a window, in one of the wire formats. It takes
@@ -49,10 +51,10 @@ const (
 // question and number are what the user of the test says; a memory is what a
 // summary keeps.
 var (
-	longNumber   = regexp.MustCompile(`this is turn (\d+)`)
-	longFact     = regexp.MustCompile(`the code of turn \d+ is [a-z]+\d+`)
-	longQuestion = regexp.MustCompile(`what is the code of turn (\d+)\?`)
-	callID       = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	longNumber   = lazyregexp.New(`this is turn (\d+)`)
+	longFact     = lazyregexp.New(`the code of turn \d+ is [a-z]+\d+`)
+	longQuestion = lazyregexp.New(`what is the code of turn (\d+)\?`)
+	callID       = lazyregexp.New(`^[a-zA-Z0-9_-]{1,64}$`)
 )
 
 func (v *strictVendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -148,7 +150,11 @@ func (v *strictVendor) answer(system string, talk []wireMessage, size int) (text
 	}
 	if strings.HasPrefix(system, "You write the memory") {
 		v.summaries++
-		kept := slices.Compact(slices.Sorted(slices.Values(longFact.FindAllString(all, -1))))
+		var facts []string
+		for _, m := range longFact.FindAllStringSubmatch(all, -1) {
+			facts = append(facts, m[0])
+		}
+		kept := slices.Compact(slices.Sorted(slices.Values(facts)))
 		return "## Goal\nx\n## Constraints\n- " + strings.Join(kept, "\n- ") +
 			"\n## Progress\nnone\n## Decisions\nnone\n## Open work\nnone\n## Files\nnone\n## Next step\nnone", false
 	}

@@ -14,6 +14,7 @@ import (
 	"daycare/connectors/telegram/telegramtest"
 	"daycare/engine/control"
 	"daycare/engine/event"
+	"daycare/engine/lazyregexp"
 )
 
 // TestOneApprovalOnEverySurface has an agent ask for one command and takes down what a user
@@ -107,10 +108,10 @@ func deeds(buttons []string) (list []string) {
 }
 
 var (
-	hash    = regexp.MustCompile(`[0-9a-f]{64}|[0-9a-f]{12,}…?`)
-	expires = regexp.MustCompile(`asked (just now|\S+ ago)|expires in \S+`)
-	blank   = regexp.MustCompile(`[ \t]+\n`)
-	empty   = regexp.MustCompile(`\n{3,}`)
+	hash    = lazyregexp.New(`[0-9a-f]{64}|[0-9a-f]{12,}…?`)
+	expires = lazyregexp.New(`asked (just now|\S+ ago)|expires in \S+`)
+	blank   = lazyregexp.New(`[ \t]+\n`)
+	empty   = lazyregexp.New(`\n{3,}`)
 )
 
 // steady is a text without what another run or machine has otherwise.

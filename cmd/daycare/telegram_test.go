@@ -7,13 +7,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"daycare/connectors/telegram/telegramtest"
+	"daycare/engine/lazyregexp"
 )
 
 // TestTelegramOnABadDay sends many messages of many users through the whole
@@ -92,14 +92,14 @@ connectors:
 // word names one message.
 func word(chat, n int) string { return fmt.Sprintf("w%03d-%04d", chat, n) }
 
-var wordRule = regexp.MustCompile(`w\d{3}-\d{4}`)
+var wordRule = lazyregexp.New(`w\d{3}-\d{4}`)
 
 // delivered counts in how many answers each message is named.
 func delivered(sent []telegramtest.Sent) map[string]int {
 	count := map[string]int{}
 	for _, m := range sent {
-		for _, w := range wordRule.FindAllString(m.Text, -1) {
-			count[w]++
+		for _, w := range wordRule.FindAllStringSubmatch(m.Text, -1) {
+			count[w[0]]++
 		}
 	}
 	return count

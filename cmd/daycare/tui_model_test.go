@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"daycare/engine/lazyregexp"
 )
 
 // A speaker is a service that speaks chat completions as vendors do, and streams as
@@ -50,8 +51,8 @@ func (s *speaker) gate(text string) chan struct{} {
 func (s *speaker) finish(text string) { close(s.gate(text)) }
 
 var (
-	wrapped = regexp.MustCompile(`(?s).*<(?:system_)?message[^>]*>(.*?)</(?:system_)?message>`)
-	telling = regexp.MustCompile(`^tell (\S+) (.+)$`)
+	wrapped = lazyregexp.New(`(?s).*<(?:system_)?message[^>]*>(.*?)</(?:system_)?message>`)
+	telling = lazyregexp.New(`^tell (\S+) (.+)$`)
 )
 
 // A spoken is the part of a message that the service looks at.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 
 	"daycare/cmd/daycare/talk"
 	"daycare/engine/control"
+	"daycare/engine/lazyregexp"
 )
 
 // A turn on a model that streams 20 pieces asks the system no more than this for files: the least of many turns,
@@ -98,10 +98,10 @@ var callNames = map[string]string{"openat": "open", "newfstatat": "look", "fstat
 	"fsync": "fdatasync", "fcntl": "fcntl", "unlinkat": "unlink"}
 
 var (
-	traced = regexp.MustCompile(`^\d+ +(<\.\.\. )?(\w+)(\(| resumed>)`)
+	traced = lazyregexp.New(`^\d+ +(<\.\.\. )?(\w+)(\(| resumed>)`)
 	// A turn begins when its message is written into the inbox. Barriers do not tell: they are joined and are more
 	// when the machine is busy.
-	accepted = regexp.MustCompile(`^\d+ +write\(\d+<[^>]*/inbox\.jsonl>, "[^ ]*\\"type\\":\\"message\\"`)
+	accepted = lazyregexp.New(`^\d+ +write\(\d+<[^>]*/inbox\.jsonl>, "[^ ]*\\"type\\":\\"message\\"`)
 )
 
 // turnsOf counts by turns.

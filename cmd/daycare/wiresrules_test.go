@@ -3,11 +3,12 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"daycare/engine/lazyregexp"
 )
 
 // The rules of each platform for a conversation, as its documentation states them:
@@ -22,7 +23,7 @@ func (r *ruling) check(ok bool, format string, args ...any) {
 	}
 }
 
-var wireID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
+var wireID = lazyregexp.New(`^[a-zA-Z0-9_-]{1,40}$`)
 
 // signed is what a fake service signs its thinking with: only the model that made
 // a signature may get it back.

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"daycare/engine/lazyregexp"
 )
 
 // plainWords are words that docs, help and settings must not use, with the words to use instead:
@@ -82,4 +84,4 @@ func TestNoReplacedWords(t *testing.T) {
 }
 
 // withoutCode matches code in a line of Markdown.
-var withoutCode = regexp.MustCompile("`[^`]*`")
+var withoutCode = lazyregexp.New("`[^`]*`")
