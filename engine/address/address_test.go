@@ -13,10 +13,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/message"
 )
+
+func TestMain(m *testing.M) {
+	os.Setenv("TMPDIR", crashtest.Memory())
+	m.Run()
+}
 
 var update = flag.Bool("update", false, "write the golden files anew")
 

@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("CHANGES_BACK"); dir != "" {
 		os.Exit(takeAll(dir))
 	}
+	os.Setenv("TMPDIR", crashtest.Memory())
 	os.Exit(m.Run())
 }
 

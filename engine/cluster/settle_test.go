@@ -549,6 +549,9 @@ func TestTendedAgain(t *testing.T) {
 		})
 		if n == 1 { // the first change after it is found by a look at all files, the next one is not
 			stop()
+			if err := a.files.agree(t.Context(), "memory/a/x.md"); err != nil { // the stop may have come before the servers' answer
+				t.Fatal(err)
+			}
 			stop = a.tend()
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
 	"daycare/engine/message"
 )
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400) // a tenth of what these tests compute was to collect garbage of servers that end soon
 	}
+	os.Setenv("TMPDIR", crashtest.Memory())
 	parts = 3 // more only cost more requests
 	flag.Parse()
 	for name, value := range map[string]string{"test.parallel": "8", "rapid.checks": modelLives} {

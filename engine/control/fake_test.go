@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -13,13 +14,17 @@ import (
 
 	"go.uber.org/goleak"
 
+	"daycare/engine/crash/crashtest"
 	"daycare/engine/event"
 	"daycare/engine/finding"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	os.Setenv("TMPDIR", crashtest.Memory())
+	goleak.VerifyTestMain(m)
+}
 
 // fake is a backend of functions: a test sets those that it is about, the others
 // do what is expected of an engine with one agent, "alpha".

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"daycare/engine/crash"
+	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk/disktest"
 )
 
@@ -18,6 +19,7 @@ import (
 // A fault of the disk at any step leaves the replica as it was before the operation, or as
 // it is after it.
 func TestReplicaAtEveryFault(t *testing.T) {
+	t.Setenv("TMPDIR", crashtest.Memory())
 	want := lives(t)
 	for _, fault := range []string{"eio", "enospc", "short"} {
 		for k, more := 1, true; more; k++ {
@@ -42,6 +44,7 @@ func TestReplicaAtEveryDeath(t *testing.T) {
 		liveAndKeep(t, dir)
 		return
 	}
+	t.Setenv("TMPDIR", crashtest.Memory())
 	want := lives(t)
 	for _, percent := range []int{0, 100} {
 		for k, died := 1, true; died; k++ {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	os.Setenv("TMPDIR", crashtest.Memory())
 	os.Exit(m.Run())
 }
 

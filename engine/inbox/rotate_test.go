@@ -62,7 +62,7 @@ func TestRotation(t *testing.T) {
 	two := e.accept("two")
 	e.must(f.Front(two))
 	waited := make(chan error, 1)
-	go func() { waited <- f.Wait(t.Context(), two) }()
+	go func(f *inbox.File) { waited <- f.Wait(t.Context(), two) }(f) // f is another one below
 	doneItem, doneKey := pass(t, f, dir)
 	e.holds("two", "one")
 	three := e.accept("three")

@@ -12,12 +12,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/message"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestMain(m *testing.M) {
+	os.Setenv("TMPDIR", crashtest.Memory())
+	m.Run()
+}
 
 // clock ticks a millisecond at each look, so that no two records are alike.
 type clock struct{ at time.Time }

@@ -119,7 +119,7 @@ func TestWhatTextsAreToldApartBy(t *testing.T) {
 
 // Of very many files the first are watched, in the order of their names; of a folder that is gone none.
 func TestWhatIsWatchedIsBounded(t *testing.T) {
-	dir := memoryDir(t)
+	dir := t.TempDir()
 	name := func(i int) string { return filepath.Join(dir, fmt.Sprintf("f%05d", i)) }
 	if err := os.WriteFile(name(0), nil, 0o600); err != nil {
 		t.Fatal(err)

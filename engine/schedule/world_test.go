@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
 )
 
@@ -38,7 +39,7 @@ type world struct {
 }
 
 func newWorld(t testing.TB, zone *time.Location, now time.Time) *world {
-	w := &world{t: t, root: filepath.Join(memoryDir(t), ".daycare"), zone: zone, now: now, accepted: map[string]int{}}
+	w := &world{t: t, root: filepath.Join(t.TempDir(), ".daycare"), zone: zone, now: now, accepted: map[string]int{}}
 	if err := os.Mkdir(w.root, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -47,15 +48,10 @@ func newWorld(t testing.TB, zone *time.Location, now time.Time) *world {
 	return w
 }
 
-// memoryDir is an empty folder in memory, where there is one: a world lives through
-// millions of barriers.
-func memoryDir(t testing.TB) string {
-	dir, err := os.MkdirTemp("/dev/shm", "daycare-clocks-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
+// TestMain has the files in memory: a world lives through millions of barriers.
+func TestMain(m *testing.M) {
+	os.Setenv("TMPDIR", crashtest.Memory())
+	m.Run()
 }
 
 // start makes a Scheduler as a new process would.

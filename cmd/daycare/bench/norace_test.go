@@ -21,6 +21,7 @@ import (
 	"daycare/agents"
 	"daycare/agents/providers/openai"
 	"daycare/engine/beneath"
+	"daycare/engine/crash/crashtest"
 )
 
 // A turn on the real wire allocates at most this. The model is a process of its own. Before the allocations were
@@ -64,9 +65,7 @@ func TestWhatATurnAllocates(t *testing.T) {
 // A megabyte that was said before is sent as it was encoded then, without being put together. Of each message a turn
 // makes a few words, for the list of what is sent.
 func TestWhatALongConversationAllocates(t *testing.T) {
-	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
-		t.Setenv("TMPDIR", "/dev/shm") // a thousand turns flush often
-	}
+	t.Setenv("TMPDIR", crashtest.Memory()) // a thousand turns flush often
 	for _, long := range []struct {
 		name            string
 		messages, bytes int
