@@ -76,6 +76,7 @@ func TestAModelThatHangsEndsTheTurn(t *testing.T) {
 
 // A wait before the next try, which a provider announces, is no silence of the model.
 func TestAWaitForTheNextTryIsNoSilence(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, callHold)
 	b.opts.Settings.Stuck = time.Second
 	const wait = 1500 * time.Millisecond
@@ -158,6 +159,7 @@ func TestWhichModelIsAsked(t *testing.T) {
 // An answer that was paid for in vain is recorded with its cost, once: a draft on disk does
 // not name it any more.
 func TestAnAnswerInVainIsPaidForOnce(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, callHold)
 	b.opts.Price = func(u providers.Usage) float64 { return float64(u.Input) }
 	var mu sync.Mutex

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"daycare/agents/providers"
 	"daycare/agents/providers/scripted"
 	"daycare/engine/address"
+	"daycare/engine/crash/crashtest"
 	"daycare/engine/cuid"
 	"daycare/engine/disk"
 	"daycare/engine/disk/disktest"
@@ -83,12 +86,20 @@ func (r *recording) calls() int {
 	return len(r.asked)
 }
 
-// inMemory puts the files of a test that waits for thousands of flushes where they take no
-// time, if there is such a place.
-func inMemory(t testing.TB) {
-	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
-		t.Setenv("TMPDIR", "/dev/shm")
+// TestMain has garbage collected seldom, which was a quarter of what these tests compute, and more tests beside each other than
+// there are processors: they wait for pauses between tries.
+func TestMain(m *testing.M) {
+	os.Setenv("TMPDIR", crashtest.Memory())
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
 	}
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set("16"); err != nil {
+			panic(err)
+		}
+	}
+	m.Run()
 }
 
 func newBench(t testing.TB, script string, list ...tools.Tool) *bench {

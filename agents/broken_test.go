@@ -27,6 +27,7 @@ func (b *bench) reads(text string) int {
 // The model hears of a broken file once, also over a restart, and once that it is good
 // again.
 func TestTheModelHearsOfABrokenFileOnce(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hear)
 	b.writeState(goodState)
 	b.run()
@@ -105,6 +106,7 @@ func TestABrokenLineOfHistoryIsToldUntilItIsMended(t *testing.T) {
 
 // Without a list of problems, an agent logs them.
 func TestBrokenFilesWithoutABoard(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hear)
 	var log bytes.Buffer
 	b.opts.Problems, b.opts.Log = nil, slog.New(slog.NewTextHandler(&log, nil))
@@ -137,6 +139,7 @@ func TestManyBrokenFiles(t *testing.T) {
 // A state.json that was broken while the agent slept takes no right with it: the last good
 // version applies, and users are told.
 func TestAStateThatBrokeWhileTheAgentSlept(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, rightsScript, look{})
 	if err := record.UpdateState(b.vol, b.dir, func(s *record.State) {
 		s.Permissions.ReadDirs, s.Provider.Model = []string{"/srv"}, "m1"

@@ -186,6 +186,7 @@ func TestOwnGrantsAreNotAnnounced(t *testing.T) {
 }
 
 func TestABrokenStateIsToldOnceAndTheLastGoodOneStays(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hear)
 	b.writeState(`{"permissions":{"workingDir":"/w","readDirs":[],"writeDirs":[],"web":false,"exec":[]},"provider":{"id":"","model":"m1"}}`)
 	events := b.opts.Events.Subscribe(t.Context())
@@ -273,6 +274,7 @@ func TestAnEditOfHistoryCountsInTheMiddleOfATurn(t *testing.T) {
 // A state.json that goes away, with an editor or for good, takes no rights with it:
 // the last good version stays active and is written again.
 func TestAStateThatIsGoneIsWrittenAgain(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hear)
 	b.writeState(`{"permissions":{"workingDir":"/w","readDirs":[],"writeDirs":[],"web":false,"exec":["git push"]},"provider":{"id":"",` +
 		`"model":"m1"}}`)
@@ -326,6 +328,7 @@ func TestAStateThatCannotBeRead(t *testing.T) {
 // A state.json that is gone when the agent wakes took the rights with it: users are
 // told so, once, but not of an agent that is new.
 func TestAStateThatIsMissingIsTold(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hear)
 	events := b.opts.Events.Subscribe(t.Context())
 	b.run()
@@ -386,6 +389,7 @@ func (s summarizer) Call(ctx context.Context, req *providers.Request, watch func
 // Lines that are edited while they are summarised are in the summary as they are
 // then; lines that are edited afterwards are under it, and the user is told.
 func TestAnEditOfLinesUnderASummary(t *testing.T) {
+	t.Parallel()
 	w := summarizer{&windowed{window: 2_000_000}, make(chan string, 10), make(chan struct{})}
 	b := newWindowed(t, w.windowed, &bigTool{})
 	b.opts.Model = func(record.Model) Model { return w }

@@ -117,6 +117,7 @@ func (s spilling) Run(context.Context, tools.Call) (tools.Result, error) {
 // An output that its tool shortened has one marker, which names the tool's file and
 // counts what is really missing, however much shorter the context needs it.
 func TestShortenedOutputsAreCutOnce(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		shown, calls int
 		again        bool // the runtime shortens it once more

@@ -16,6 +16,7 @@ import (
 // A call that worked while the disk became full is recorded as one that worked, as soon
 // as there is room, with all that it said.
 func TestACallThatWorkedIsRecordedAlthoughTheDiskIsFull(t *testing.T) {
+	t.Parallel()
 	for name, said := range map[string]string{"in a line": strings.Repeat("it worked ", 900),
 		"in a file": strings.Repeat("it worked ", 8000)} {
 		t.Run(name, func(t *testing.T) {

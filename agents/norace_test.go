@@ -15,7 +15,6 @@ import (
 // An agent whose disk fails at any step of any piece of work says so and stops: nothing
 // leaves it and nothing runs that is not recorded. Its next life finishes the work, once.
 func TestEachFailedStepEndsTheAgentAndNothingIsLost(t *testing.T) {
-	inMemory(t)
 	for name := range jobs(t) {
 		endsAtEachFailedStep(t, name)
 	}
@@ -24,7 +23,6 @@ func TestEachFailedStepEndsTheAgentAndNothingIsLost(t *testing.T) {
 // The same where the life before was cut by a disk that failed: the steps of recovery
 // fail, too.
 func TestEachFailedStepOfARecoveryIsReported(t *testing.T) {
-	inMemory(t)
 	stride := 2
 	if testing.Short() {
 		stride = 7
@@ -52,6 +50,7 @@ func TestEachFailedStepOfARecoveryIsReported(t *testing.T) {
 }
 
 func TestLongConversationNeverOverflows(t *testing.T) {
+	t.Parallel()
 	turns := 400
 	if testing.Short() {
 		turns = 60

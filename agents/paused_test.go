@@ -245,6 +245,7 @@ func TestAPausedAgentReportsWhenItEnds(t *testing.T) {
 
 // An answer that cannot be stored is neither lost nor half applied.
 func TestARaiseThatCannotBeStoredIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, pausedScript, teller{})
 	p := newPurse(b, 1)
 	p.broken = errors.New("settings.yaml is read-only")

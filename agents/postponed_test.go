@@ -27,6 +27,7 @@ var obstacles = map[string]func(path string) error{
 // A right that is taken away while state.json cannot be written stays away, over a
 // restart too, and is taken out of the file as soon as that is possible.
 func TestRevocationSurvivesAStateThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
 	for name, obstruct := range obstacles {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, rightsScript, general{}, look{})
@@ -79,6 +80,7 @@ func TestRevocationSurvivesAStateThatCannotBeWritten(t *testing.T) {
 // A right that is given for good while state.json cannot be written is stored later, in
 // the same life, and the agent works on other messages meanwhile.
 func TestAlwaysIsStoredWhenStateCanBeWrittenAgain(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, rightsScript, general{}, look{})
 	edited := make(chan struct{}, 1)
 	b.opts.Edited = edited

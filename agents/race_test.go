@@ -7,7 +7,6 @@ import "testing"
 // What norace_test.go does thousands of times, a few times with the race detector.
 
 func TestFailedStepsOfACall(t *testing.T) {
-	inMemory(t)
 	endsAtEachFailedStep(t, "a call of a tool")
 }
 

@@ -104,6 +104,7 @@ func (s *showing) Show(state event.State, _ string) {
 // What an agent does is shown as it changes: also that a model which was tried again
 // answers now.
 func TestWhatAnAgentDoesIsShown(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, `
 rules:
   - { once: true, reply: [ { fault: { reset: true } } ] }

@@ -276,6 +276,7 @@ func TestADecisionIsConcludedAfterADeath(t *testing.T) {
 // A crash after an approval for once was used up, and before the call had its result,
 // must not make a user answer again: the call is run again with it.
 func TestOnceCoversTheCallThatADeathCut(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, rightsScript, general{}, look{})
 	b.run()
 	b.outcome(b.say("ask"))
@@ -489,6 +490,7 @@ func TestUntrustedMarkIsInHistory(t *testing.T) {
 	if err != nil || len(sources) != 1 {
 		t.Errorf("read from the files: %+v, %v", sources, err)
 	}
+	time.Sleep(2 * time.Millisecond) // histories tell times in milliseconds
 	if o := b.outcome(b.say("go")); o.Text != "reached" {
 		t.Errorf("the owner's next message still is marked: %q", o.Text)
 	}

@@ -248,7 +248,6 @@ func newWindowed(t *testing.T, w *windowed, list ...tools.Tool) *bench {
 // through a model of 32,000 tokens: nothing is ever refused, and what was said in turn 3 is
 // known at the end.
 func longConversation(t *testing.T, turns int) {
-	inMemory(t)
 	w := &windowed{window: 32_000}
 	b := newWindowed(t, w, &bigTool{})
 	b.run()
@@ -313,6 +312,7 @@ func TestUselessSummaryFallsBack(t *testing.T) {
 // A service whose window is smaller than known refuses once; after that the limit
 // is the right one.
 func TestSmallerWindowIsLearned(t *testing.T) {
+	t.Parallel()
 	w := &windowed{window: 32_000}
 	b := newWindowed(t, w, &bigTool{})
 	b.opts.Window = nil
@@ -452,6 +452,7 @@ func TestCompactOnRequest(t *testing.T) {
 
 // A history that has grown large is closed behind a summary: what it stands for moves to an old file.
 func TestALargeHistoryIsClosedBehindASummary(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, callHold)
 	b.opts.Model = func(record.Model) Model { return summing{b.model} }
 	b.run()
@@ -475,6 +476,7 @@ func TestALargeHistoryIsClosedBehindASummary(t *testing.T) {
 
 // A history that cannot be closed behind a summary is reported.
 func TestAHistoryThatCannotBeClosedIsReported(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, callHold)
 	var recs []record.Record
 	for size := 0; size <= record.RotateBytes; size += 900_000 {

@@ -114,6 +114,7 @@ rules:
 // What a model says before it fails is taken back before its next try is shown, from the
 // screen, the draft and the answer.
 func TestARetryTakesBackWhatWasSaid(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, `
 rules:
   - once: true

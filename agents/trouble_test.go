@@ -464,6 +464,7 @@ func TestAFileOfAToolThatIsNotDurableEndsTheAgent(t *testing.T) {
 
 // A history that a user made unreadable is reported by whatever looks at it.
 func TestAHistoryThatCannotBeReadIsReported(t *testing.T) {
+	t.Parallel()
 	for name, do := range map[string]func(a *agent) error{
 		"a look":            func(a *agent) error { return a.journal.refresh("") },
 		"a look while idle": func(a *agent) error { return a.disturbed() },
@@ -505,7 +506,6 @@ func TestAHistoryThatCannotBeOpenedIsReported(t *testing.T) {
 
 // An agent that is stopped in the middle says so where that cannot be recorded.
 func TestEachFailedStepOfAStopIsReported(t *testing.T) {
-	inMemory(t)
 	for _, busy := range []string{"tool", "model"} {
 		t.Run("beside a "+busy, func(t *testing.T) {
 			crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {

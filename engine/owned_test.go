@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"daycare/engine/address"
@@ -129,10 +130,13 @@ func TestAColleagueElsewhereIsNotChangedHere(t *testing.T) {
 
 // Rights of an agent whose machine does not answer are not known, and no agent gets those that it had here.
 func TestRightsThatAreNotKnown(t *testing.T) {
-	t.Parallel()
+	synctest.Test(t, rightsThatAreNotKnown)
+}
+
+func rightsThatAreNotKnown(t *testing.T) {
 	o := newOthers()
-	h := newHouseAmong(t, o, idle)
-	family := NewFamily(h.System, func() Limits { return Limits{} })
+	h := newStill(t, func(opts *Options) { opts.Peers = o })
+	family := h.Family
 	ops, err := h.System.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
 	must(t, err)
 	heir, err := h.System.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Heir", CreatedBy: ops.ID})
