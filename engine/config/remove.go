@@ -55,12 +55,13 @@ func without(data []byte, list *yaml.Node, i int) []byte {
 	if flowing(list) {
 		from, to := extent(data, list.Content[i])
 		switch {
-		case from < 0:
-			return data
 		case i+1 < len(list.Content):
 			to = offset(data, list.Content[i+1])
 		case i > 0:
 			_, from = extent(data, list.Content[i-1])
+		}
+		if from < 0 || to < 0 {
+			return data
 		}
 		return splice(data, from, to, "")
 	}

@@ -44,6 +44,8 @@ func TestRemoveRefuses(t *testing.T) {
 		"another thing":              {"mcp: {servers: {a: 1}}\n", "daycare config edit"},
 		"no such entry":              {"mcp: {servers: [x, {id: b}]}\n", "there is no such entry"},
 		"comments inside":            {"mcp:\n  servers: [{id: a, # why\n  command: x}]\n", "daycare config edit"},
+		"comments before":            {"mcp:\n  servers: [{id: b, # why\n  command: x}, {id: a}]\n", "daycare config edit"},
+		"a number sign before":       {"mcp: {servers: [{id# b}, {id: a}]}\n", "daycare config edit"},
 		"used elsewhere":             {"mcp: {servers: [&x {id: a}]}\nb: *x\n", "used in several places"},
 		"used in a line elsewhere":   {"mcp:\n  servers:\n    - &x\n      id: a\nb: *x\n", "used in several places"},
 		"the first on the same line": {"mcp:\n  servers: [{id: b}, {id: a, env: {A: '#'}}\n  # why\n  ]\nb: &y [*z]\n", "not"},
@@ -61,6 +63,7 @@ func FuzzRemove(f *testing.F) {
 	f.Add("mcp:\n  servers:\n    - id: a\n", "mcp.servers.a")
 	f.Add("a: [{id: b}, {id: c}]\n", "a.b")
 	f.Add("- id: a\n", "0")
+	f.Add("a: [{id# b}, {id: c}]", "a.c")
 	f.Add("a: [{id: 010}, {id: 8, l: [{id: q}]}]\n", "a.8.l.q")
 	f.Fuzz(func(t *testing.T, before, keys string) {
 		got, err := Remove([]byte(before), strings.Split(keys, ".")...)
