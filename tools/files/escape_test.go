@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"daycare/engine/attacktest"
 	"daycare/engine/permission"
@@ -246,27 +247,30 @@ func TestWorkspaceBehindALink(t *testing.T) {
 }
 
 // Someone swaps a folder, or a file, for a link to the secret and back as fast as
-// they can, while all tools go for it. DAYCARE_LONG=1 makes it a hundred times as many tries.
+// they can, while all tools go for it. DAYCARE_LONG=1 makes it a minute each.
 func TestSymlinkSwapper(t *testing.T) {
-	enough := 600
+	runFor := time.Second
 	if os.Getenv("DAYCARE_LONG") != "" {
-		enough *= 100
+		runFor = time.Minute
+	}
+	if testing.Short() {
+		runFor = min(runFor, 200*time.Millisecond)
 	}
 
 	t.Run("folder", func(t *testing.T) {
 		w := newWorld(t)
 		w.link(w.outside, "l")
-		swapper(w, filepath.Join(w.ws, "d"), filepath.Join(w.ws, "l"), enough)
+		swapper(w, filepath.Join(w.ws, "d"), filepath.Join(w.ws, "l"), runFor)
 	})
 	t.Run("file", func(t *testing.T) {
 		w := newWorld(t)
 		w.link(w.outside+"/f.txt", "l")
 		w.file("d/f.txt", "harmless\n")
-		swapper(w, filepath.Join(w.ws, "d", "f.txt"), filepath.Join(w.ws, "l"), enough)
+		swapper(w, filepath.Join(w.ws, "d", "f.txt"), filepath.Join(w.ws, "l"), runFor)
 	})
 }
 
-func swapper(w *world, real, link string, enough int) {
+func swapper(w *world, real, link string, runFor time.Duration) {
 	t := w.t
 	w.fill()
 	w.file(w.outside+"/f.txt", secret)
@@ -280,7 +284,7 @@ func swapper(w *world, real, link string, enough int) {
 	})
 
 	seen, tries, changes := map[tools.Status]int{}, 0, 0
-	for tries < enough {
+	for end := time.Now().Add(runFor); time.Now().Before(end); {
 		calls := map[string]a{"read": {"path": "d/f.txt"}, "grep": {"path": "d", "pattern": "."}, "ls": {"path": "d"},
 			"glob": {"pattern": "d/*"}}
 		if tries >= changes { // now and then: these wait for the disk

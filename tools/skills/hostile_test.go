@@ -121,11 +121,11 @@ func TestLinksOfTheOwner(t *testing.T) {
 
 // A SKILL.md, or a folder above it, is exchanged for a link, a pipe or another folder between
 // the look and the open, while many read. Nothing is stolen and nobody waits. DAYCARE_LONG=1
-// makes it a hundred times as many.
+// makes it a minute each.
 func TestSkillsWhileSwapped(t *testing.T) {
-	rounds := 100
+	runFor := 500 * time.Millisecond
 	if os.Getenv("DAYCARE_LONG") != "" {
-		rounds *= 100
+		runFor = time.Minute
 	}
 
 	for name, with := range map[string][2]string{ // of the workspace
@@ -163,22 +163,23 @@ func TestSkillsWhileSwapped(t *testing.T) {
 				}
 			})
 
-			race(t, ws, rounds)
+			race(t, ws, runFor)
 			stop.Store(true)
 			swaps.Wait()
 		})
 	}
 }
 
-// race reads the skill tea of a workspace by several at once, each so many times.
-func race(t *testing.T, ws string, rounds int) {
+// race reads the skill tea of a workspace by several at once.
+func race(t *testing.T, ws string, runFor time.Duration) {
 	set := NewSet(func() []Folder { return []Folder{{Root: ws, Path: ".agents/skills"}} }, nil, func(string, []finding.Finding) {})
 	tool := New(set.List)[0]
 	var tries, wins atomic.Int64
 	var readers sync.WaitGroup
+	end := time.Now().Add(runFor)
 	for range 3 {
 		readers.Go(func() {
-			for range rounds {
+			for time.Now().Before(end) {
 				for _, args := range []string{`{"name":"tea"}`, `{"name":"tea","file":"more.txt"}`,
 					`{"name":"tea","file":"sub/more.txt"}`} {
 					tries.Add(1)
@@ -194,7 +195,7 @@ func race(t *testing.T, ws string, rounds int) {
 	go func() { readers.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(time.Duration(rounds) * time.Second):
+	case <-time.After(runFor + 20*time.Second):
 		t.Fatalf("after %d tries somebody waits for a file", tries.Load())
 	}
 
