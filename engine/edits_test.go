@@ -156,20 +156,28 @@ func TestWhatTheRuntimeWritesIsNoEdit(t *testing.T) {
 	h.deliver(message.Incoming{Agent: a.ID, Text: "hello"})
 	rt := <-awake
 	dir := filepath.Join(root, "agents", a.ID)
+	edit := func(prompt string) {
+		made := filepath.Join(dir, ".new")
+		must(t, os.WriteFile(made, []byte(`{"type":"permanent","id":"`+a.ID+`","name":"Ops","systemPrompt":"`+prompt+`"}`), 0o600))
+		must(t, os.Rename(made, filepath.Join(dir, address.File)))
+		for e := range events {
+			if e.Type == event.FileEdited {
+				break
+			}
+		}
+	}
+
+	// An agent that wakes before the watcher runs is told to look when it does: before the second of these edits is.
+	edit("first")
+	edit("second")
+	select {
+	case <-rt.Edited():
+	default:
+	}
 	for _, name := range []string{"draft.json", "sessions.jsonl", "SYSTEM.md"} {
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
 	}
-
-	// A watcher that saw these saw them before, or with, the edit that follows.
-	path := filepath.Join(dir, address.File)
-	made := filepath.Join(dir, ".new")
-	must(t, os.WriteFile(made, []byte(`{"type":"permanent","id":"`+a.ID+`","name":"Ops","systemPrompt":"new"}`), 0o600))
-	must(t, os.Rename(made, path))
-	for e := range events {
-		if e.Type == event.FileEdited {
-			break
-		}
-	}
+	edit("third") // a watcher that saw these saw them before, or with it
 	select {
 	case <-rt.Edited():
 		t.Error("the agent is told that a user edited its files")
