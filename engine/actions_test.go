@@ -63,7 +63,6 @@ func TestActionsOnUnknownAgents(t *testing.T) {
 
 // What waits is listed, counted, moved and dropped.
 func TestItemsThatWait(t *testing.T) {
-	t.Parallel()
 	h := newHouse(t, t.TempDir(), idle)
 	first := h.deliver(from("one", "first"))
 	second := h.deliver(from("one", "second"))
@@ -658,7 +657,6 @@ func TestAnAnswerInAFileThatCannotBeDeliveredIsTriedAgain(t *testing.T) {
 
 // Answers in files count, and who was late is told who was first.
 func TestAnswersInFiles(t *testing.T) {
-	t.Parallel()
 	h := newHousehold(t, Limits{})
 	one := h.person("one")
 	ask := func(tag string) permission.Pending {
@@ -821,7 +819,6 @@ func TestWhoIsBusy(t *testing.T) {
 
 // A mistake in the file of a request is reported; an answer that was saved while the folder was away is found.
 func TestAnswersInAFolderThatIsMoved(t *testing.T) {
-	t.Parallel()
 	h := newHousehold(t, Limits{})
 	one := h.person("one")
 	p, _, err := h.approvals.asks.Ask(one, permission.Owner{}, mustGeneral(t, "@web:a.example"))
@@ -843,7 +840,6 @@ func TestAnswersInAFolderThatIsMoved(t *testing.T) {
 
 // A folder of an agent that is put there while the folder of all agents is away is found.
 func TestAgentsInAFolderThatIsMoved(t *testing.T) {
-	t.Parallel()
 	h := newHouse(t, t.TempDir(), idle)
 	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
 	must(t, err)

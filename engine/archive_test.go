@@ -139,7 +139,6 @@ func write(w *tar.Writer, s string) error {
 // What is exported comes back as the same agent where it is not known, and as
 // another beside the one that is.
 func TestExportAndImport(t *testing.T) {
-	t.Parallel()
 	a := newHouse(t, t.TempDir(), nil)
 	made, err := a.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops", SystemPrompt: "be calm"})
 	if err != nil {

@@ -37,7 +37,6 @@ func moved(t *testing.T) (id, dir string) {
 // An agent that comes with work that waits does it at once, whether its folder is copied
 // in or it is imported.
 func TestAnAgentThatComesWithWorkIsWoken(t *testing.T) {
-	t.Parallel()
 	for name, bring := range map[string]func(h *house, id, dir string) error{
 		"copied in": func(h *house, id, dir string) error { // under a name that is not an agent's, as copies are made
 			temp := filepath.Join(h.root, "agents", ".copy")
@@ -152,7 +151,6 @@ func TestTheEndOfAnAgentEndsTheWaitForItsWork(t *testing.T) {
 
 // An agent whose folder was away while it was at work takes messages when that is back, and does what waited.
 func TestAFolderThatComesBack(t *testing.T) {
-	t.Parallel()
 	release, done := make(chan struct{}), make(chan string, 9)
 	h := newHouse(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
 		select {

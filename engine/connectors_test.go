@@ -242,7 +242,6 @@ func must(t testing.TB, err error) {
 // Who writes too fast waits, alone; what was refused does not count, and nothing
 // of it is remembered for long.
 func TestASenderHasItsPace(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		limit := 60
 		var refuse error

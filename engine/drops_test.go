@@ -71,7 +71,6 @@ func TestLettersAreTakenLikeMessages(t *testing.T) {
 // Letters to one agent keep their order, whichever of its names they have, also where
 // the first of them finds no room: what was claimed stays claimed, the rest stays where it is.
 func TestLettersUnderSeveralNamesKeepTheirOrder(t *testing.T) {
-	t.Parallel()
 	root := t.TempDir()
 	h := newHouse(t, root, echo(func(string, inbox.Item) {}))
 	hello := h.deliver(message.Incoming{From: Terminal(), Text: "hello"})
@@ -153,7 +152,6 @@ func TestLetterWithoutItsFile(t *testing.T) {
 // rights) is tried again. The letter is not refused, is reported once, and keeps back
 // nothing that comes after it.
 func TestLetterWhoseFileCannotBeReadNowIsTriedAgain(t *testing.T) {
-	t.Parallel()
 	for _, why := range []error{syscall.EMFILE, syscall.EACCES, syscall.EIO, syscall.ENOMEM} {
 		t.Run(why.Error(), func(t *testing.T) {
 			root := t.TempDir()

@@ -198,7 +198,6 @@ func TestWhatIsAnEdit(t *testing.T) {
 // A file that someone else saves in the folder of an agent that is awake reaches the agent; so does all that may have
 // changed while the folder was away.
 func TestAnEditReachesItsAgent(t *testing.T) {
-	t.Parallel()
 	awake := make(chan Runtime, 1)
 	h := newHouse(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
 		awake <- rt

@@ -168,7 +168,6 @@ func (c *cutOff) Retire(agent string) error {
 
 // A removal of which the other machines did not hear is made again by the same command.
 func TestFailedRemovalIsRepeated(t *testing.T) {
-	t.Parallel()
 	url := clustertest.Serve(t, clustertest.Store(t), 0).ClientURL()
 	m := newMachineWith(t, url, t.TempDir(), echo(func(string, inbox.Item) {}), func(n *cluster.Node) Peers { return &cutOff{Node: n} })
 	agent := m.deliver(from("one", "made")).Agent
@@ -186,7 +185,6 @@ func TestFailedRemovalIsRepeated(t *testing.T) {
 
 // The answers of an agent that rests are sent by one machine alone: it keeps the agent until they have left.
 func TestAnswersOnTheirWayAreSentByOneMachine(t *testing.T) {
-	t.Parallel()
 	url := clustertest.Serve(t, clustertest.Store(t), 0).ClientURL()
 	start := func(_ context.Context, rt Runtime) error {
 		if results := rt.Results.Take(); len(results) > 0 {

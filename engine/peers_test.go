@@ -204,7 +204,6 @@ func TestAnAgentIsOwnedWhileItIsAwake(t *testing.T) {
 
 // What a user saves in the folder of an agent that is awake is brought to the other machines.
 func TestAnEditIsPassedOn(t *testing.T) {
-	t.Parallel()
 	o := newOthers()
 	awake, done := make(chan struct{}), make(chan struct{})
 	h := newHouseAmong(t, o, func(ctx context.Context, rt Runtime) error {
@@ -459,7 +458,6 @@ func TestAForwardedMessageIsNotForwardedAgain(t *testing.T) {
 
 // An agent that another machine has taken over stops here, and its next message goes there.
 func TestAnAgentIsLetGo(t *testing.T) {
-	t.Parallel()
 	for name, lost := range map[string]func(h *house, id string) error{
 		"by a fenced write": func(*house, string) error { return fmt.Errorf("sync history: %w", disk.ErrFenced) },
 		"by the watch":      func(h *house, id string) error { h.lose(id); return nil },
@@ -533,7 +531,6 @@ func TestAnOrphanIsAdopted(t *testing.T) {
 // A dropped message for an agent that another machine has just made waits until that one is known here; one for
 // nobody is refused after a while.
 func TestALetterForAnAgentThatIsNotKnownYet(t *testing.T) {
-	t.Parallel()
 	root := t.TempDir()
 	o := newOthers()
 	h := newHouseWith(t, root, echo(func(string, inbox.Item) {}), Options{Files: Files{Peers: o}})
@@ -612,7 +609,6 @@ func TestAConnectorOfAnotherMachineStandsBy(t *testing.T) {
 
 // Who waits for the end of an item gets it of an agent on another machine, too, which may not answer at once.
 func TestAwaitFollowsItsAgent(t *testing.T) {
-	t.Parallel()
 	o := newOthers()
 	h := newHouseAmong(t, o, echo(func(string, inbox.Item) {}))
 	first := h.deliver(from("one", "first"))

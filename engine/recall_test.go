@@ -62,7 +62,6 @@ func talked(t testing.TB, n int) (s *still, ids []string) {
 
 // TestAListSeesWhatIsWrittenByHand: what a list remembers of files applies for as long as they are the same.
 func TestAListSeesWhatIsWrittenByHand(t *testing.T) {
-	t.Parallel()
 	s, ids := talked(t, 1)
 	dir := s.System.folder(ids[0])
 	listed := func() event.Agent {
@@ -164,7 +163,6 @@ func BenchmarkAgents(b *testing.B) {
 
 // The end of an item that is not in a history which was just saved is looked for again; that of one which is older is not.
 func TestTheEndOfAnItemIsLookedForAgain(t *testing.T) {
-	t.Parallel()
 	s := newStill(t)
 	id := s.colleague(t)
 	path := filepath.Join(s.folder(id), "history.jsonl")
@@ -225,7 +223,6 @@ func TestOnlyWhatIsCertainIsRemembered(t *testing.T) {
 
 // That an agent has nothing to do is read off its files once, and is right after they changed.
 func TestAProofIsRemembered(t *testing.T) {
-	t.Parallel()
 	s := newStill(t)
 	r, err := s.Deliver(t.Context(), from("one", "hello"))
 	must(t, err)

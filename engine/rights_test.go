@@ -21,7 +21,6 @@ import (
 )
 
 func TestTheFirstAnswerWinsAndTheOtherIsToldWho(t *testing.T) {
-	t.Parallel()
 	h := newHousehold(t, Limits{})
 	one := h.person("one")
 	for i := range 50 {
@@ -156,7 +155,6 @@ func TestOnlyWhatIsHeldIsShared(t *testing.T) {
 // A right that was given is in the agent's inbox: whoever stops waiting for an agent at work
 // is not told that it failed.
 func TestARightThatIsGivenToABusyAgentIsGiven(t *testing.T) {
-	t.Parallel()
 	h := newHousehold(t, Limits{})
 	one := h.person("one")
 	child, err := h.child(one, "c", true) // at work

@@ -284,7 +284,6 @@ func leaving(ctx context.Context, rt Runtime) error {
 }
 
 func TestAnAnswerThatCannotBeDeliveredDoesNotHoldUpTheEndOfItsAgent(t *testing.T) {
-	t.Parallel()
 	for name, end := range map[string]func(*house, context.Context, string) error{
 		"kill":       func(h *house, ctx context.Context, id string) error { return h.Kill(ctx, id) },
 		"rm --force": func(h *house, ctx context.Context, id string) error { _, err := h.Remove(ctx, id, true); return err },
@@ -393,7 +392,6 @@ func (l *lastSend) Send(ctx context.Context, out message.Outgoing) (string, erro
 // When the system has ended, nothing is being sent any more: a connector could use what is
 // closed by then.
 func TestNothingIsSentAfterTheEnd(t *testing.T) {
-	t.Parallel()
 	room := &lastSend{newSlowRoom(), make(chan struct{}), make(chan struct{})}
 	h := newHouse(t, t.TempDir(), idle, room)
 	for _, channel := range []string{"1", "2"} {

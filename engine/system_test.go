@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -21,7 +20,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"daycare/engine/address"
-	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/inbox"
@@ -30,18 +28,6 @@ import (
 	"daycare/engine/record"
 	"daycare/engine/watch"
 )
-
-// TestMain has more tests go beside each other than there are processors: they wait for pauses of agents.
-func TestMain(m *testing.M) {
-	os.Setenv("TMPDIR", crashtest.Memory())
-	flag.Parse()
-	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		if err := f.Value.Set("8"); err != nil {
-			panic(err)
-		}
-	}
-	m.Run()
-}
 
 // A house is a System on real files, with agents that the test plays.
 type house struct {
@@ -133,7 +119,6 @@ func echo(handled func(agent string, it inbox.Item)) StartFunc {
 }
 
 func TestNothingIsLostBetweenSleepAndDelivery(t *testing.T) {
-	t.Parallel()
 	// The agent sleeps as soon as it can, so deliveries keep meeting the moment
 	// between its last look and its sleep.
 	var mu sync.Mutex
@@ -417,7 +402,6 @@ func TestAFinalRefusalGivesUp(t *testing.T) {
 }
 
 func TestAtTheEndUndeliveredAnswersAreKept(t *testing.T) {
-	t.Parallel()
 	room := &chatRoom{fail: slices.Repeat([]error{errors.New("down")}, 100)}
 	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}), room)
 	results := make(chan message.Result, 200)
@@ -555,7 +539,6 @@ func TestAnAgentIsEndedWhenItsKillReturns(t *testing.T) {
 
 // Who stops daycare waits for its agents, which write down where they are.
 func TestAgentsHaveEndedWhenTheSystemHas(t *testing.T) {
-	t.Parallel()
 	var ended atomic.Bool
 	h := newHouse(t, t.TempDir(), func(ctx context.Context, _ Runtime) error {
 		<-ctx.Done()
@@ -571,7 +554,6 @@ func TestAgentsHaveEndedWhenTheSystemHas(t *testing.T) {
 }
 
 func TestAFolderCopiedInIsAnAgent(t *testing.T) {
-	t.Parallel()
 	root := t.TempDir()
 	h := newHouse(t, root, echo(func(string, inbox.Item) {}))
 	events := h.events.Subscribe(t.Context())
@@ -610,7 +592,6 @@ func TestAFolderCopiedInIsAnAgent(t *testing.T) {
 }
 
 func TestARefusedFolderIsAnAgentOnceItsDescriptorIsMended(t *testing.T) {
-	t.Parallel()
 	root := t.TempDir()
 	h := newHouse(t, root, echo(func(string, inbox.Item) {}))
 	first := h.deliver(from("someone", "x"))
@@ -654,7 +635,6 @@ func TestARefusedFolderIsAnAgentOnceItsDescriptorIsMended(t *testing.T) {
 
 // A folder that is refused and then removed is not watched any more.
 func TestARefusedFolderThatIsRemoved(t *testing.T) {
-	t.Parallel()
 	root := t.TempDir()
 	h := newHouse(t, root, idle)
 	<-h.Looked()
