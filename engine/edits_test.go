@@ -167,7 +167,7 @@ func TestWhatTheRuntimeWritesIsNoEdit(t *testing.T) {
 		}
 	}
 
-	// An agent that wakes before the watcher runs is told to look when it does: before the second of these edits is.
+	// An agent that wakes before the watcher runs gets a hint to look once it does. That hint has come when the second edit is reported.
 	edit("first")
 	edit("second")
 	select {

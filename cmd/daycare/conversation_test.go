@@ -235,7 +235,7 @@ func (h *chatHouse) judge(c *control.Client, agent string) {
 
 	slices.Sort(heard)
 	if !slices.Equal(heard, mustHear) {
-		h.t.Errorf("what the agent was told:\n%q, want\n%q", heard, mustHear)
+		h.t.Errorf("the agent heard\n%q, want\n%q", heard, mustHear)
 	}
 	list, err := c.Agents(h.t.Context())
 	if err != nil {

@@ -24,7 +24,7 @@ func check(t *testing.T, name, text string) error {
 			t.Fatal(err)
 		}
 		if known, err = s.Resolve(nil); err != nil {
-			t.Fatalf("schema %s is none: %v", name, err)
+			t.Fatalf("schema %s cannot be resolved: %v", name, err)
 		}
 		resolved.Store(name, known)
 	}
