@@ -81,8 +81,8 @@ func needRestart(path string, before, now *config.Config) (found []finding.Findi
 	return found
 }
 
-// rereads are the pauses after which broken settings are read again before anybody is
-// told.
+// rereads are the pauses after which broken or emptied settings are read again before they
+// count.
 var rereads = [...]time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second}
 
 // pausing waits, and reports whether ctx still lasts.
@@ -95,12 +95,15 @@ func pausing(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// textSeparator is between the files in settingsText; no file that is accepted has it.
+const textSeparator = "\x00"
+
 // settingsText is what the files of the settings hold.
 func (r reloader) settingsText() string {
 	settings, _ := beneath.Whole(filepath.Join(r.at.Data, config.Name))
 	auth, _ := beneath.Whole(filepath.Join(r.at.Data, config.AuthName))
 	project := config.ReadProject(r.at.Data)
-	return strings.Join([]string{string(settings), string(auth), string(project.Content), string(project.Trusted)}, "\x00")
+	return strings.Join([]string{string(settings), string(auth), string(project.Content), string(project.Trusted)}, textSeparator)
 }
 
 // lost ends the daemon whose folder is not at its place any more.
@@ -162,9 +165,8 @@ func (r reloader) watchSettings(ctx context.Context) error {
 			if r.settingsText() == last {
 				continue // a hint may mean nothing: after an overflow, or by time where nothing can be watched
 			}
-			// An editor that writes in pieces is not done with the first.
 			for _, pause := range rereads {
-				if _, _, err := config.Load(r.at.Data, os.LookupEnv, plugins.ConnectorChecks...); err == nil || !pausing(ctx, pause) {
+				if r.saved(last) || !pausing(ctx, pause) {
 					break
 				}
 			}
@@ -174,6 +176,21 @@ func (r reloader) watchSettings(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// saved reports whether the files of the settings, which were last before, look as if the program that
+// saves them is done: an editor may write in pieces, and many empty or remove a file first, which without
+// a pause would end every connector.
+func (r reloader) saved(last string) bool {
+	before := strings.Split(last, textSeparator)
+	for i, text := range strings.Split(r.settingsText(), textSeparator) {
+		if text == "" && i < len(before) && before[i] != "" {
+			return false
+		}
+	}
+	_, _, err := config.Load(r.at.Data, os.LookupEnv, plugins.ConnectorChecks...)
+
+	return err == nil
 }
 
 // choice is the model of agents of a type: their own choice, else that of the settings.
