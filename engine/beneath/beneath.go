@@ -225,6 +225,21 @@ func Whole(path string) ([]byte, error) {
 	return content.Bytes(), err
 }
 
+// OpenRegular opens a regular file for reading, wherever links lead to it, that an agent may have put there.
+// Nothing else is opened: ErrKind.
+func OpenRegular(path string) (*os.File, error) { return openRegular(path) }
+
+// Regular reads at most limit bytes of such a file. Of a larger one it returns the beginning, with ErrTooLarge.
+func Regular(path string, limit int64) ([]byte, error) {
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+
+	return within(f, path, limit)
+}
+
 // OpenUnheld opens a file of .daycare for reading. It does not wait for the writer of a pipe, but
 // a second at most for a file that is held for a moment, as disk.Log.Reload does.
 func OpenUnheld(path string) (*os.File, error) {

@@ -12,21 +12,48 @@ import (
 // harmlessSections are sections of a git configuration whose values git never runs.
 var harmlessSections = []string{"user", "author", "committer", "remote", "branch", "submodule", "url", "color", "lfs", "gc"}
 
-// maxConfig bounds what is read of a file of git, in bytes.
-const maxConfig = 64 << 10
+// Bounds of what is read of git: of a file, in bytes, and how many files one repository has.
+const (
+	maxConfig  = 64 << 10
+	maxConfigs = 50
+)
 
-// GitNames returns the paths in a work tree that its repository names as something to run or
-// to read as configuration: a folder of hooks, a file to include, a program of a filter or an
+// GitNames returns the paths in a work tree that its repository, or the configuration of the user, names as something
+// to run or to read as configuration: a folder of hooks, a file to include, a program of a filter or an
 // alias, and what a link among the hooks leads to. Git runs what is there as it runs its own
 // hooks, so it is as much in the table as they are. Folders of hooks need not exist.
 func GitNames(tree string) (paths []string) {
 	own, common := gitFolders(tree)
-	for _, file := range [][2]string{{common, "config"}, {own, "config.worktree"}} {
-		config, _ := beneath.ReadFile(file[0], file[1], maxConfig) // of a longer one the beginning; else nothing is named
-		paths = append(paths, named(tree, file[0], string(config))...)
+	n := &naming{tree: tree}
+	for _, path := range []string{filepath.Join(common, "config"), filepath.Join(own, "config.worktree")} {
+		n.read(path)
 	}
-	for _, hooks := range append(slices.Clone(paths), filepath.Join(common, "hooks")) {
-		paths = append(paths, behind(tree, hooks)...)
+	n.everywhere = true
+	for _, path := range gitOfUsers(common) {
+		n.read(path)
+	}
+	for _, hooks := range append(slices.Clone(n.paths), filepath.Join(common, "hooks")) {
+		n.paths = append(n.paths, behind(tree, hooks)...)
+	}
+
+	return n.paths
+}
+
+// gitOfUsers are the files that configure git in all repositories, if there is one in this folder.
+// https://git-scm.com/docs/git-config#FILES
+func gitOfUsers(repository string) (paths []string) {
+	if info, err := os.Lstat(repository); err != nil || !info.IsDir() {
+		return nil
+	}
+	paths = append(paths, "/etc/gitconfig")
+	home, err := os.UserHomeDir()
+	if err == nil {
+		paths = append(paths, filepath.Join(home, ".gitconfig"))
+	}
+	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		paths = append(paths, filepath.Join(dir, "git", "config"))
+	} else if err == nil {
+		paths = append(paths, filepath.Join(home, ".config", "git", "config"))
 	}
 
 	return paths
@@ -86,15 +113,28 @@ func gitFolders(tree string) (own, common string) {
 	return own, common
 }
 
-// named is what a configuration in the folder base names.
-func named(tree, base, config string) (paths []string) {
-	section := ""
-	add := func(from, name string, missing bool) {
-		path := inTree(tree, from, strings.Trim(name, `"'!;`))
-		if info, err := os.Lstat(path); path != "" && (missing || err == nil && !info.IsDir()) && !slices.Contains(paths, path) {
-			paths = append(paths, path)
-		}
+// A naming is what configurations name in a work tree.
+type naming struct {
+	tree  string
+	paths []string
+	files int // read, of maxConfigs
+
+	// everywhere: they are for all repositories, so that a word such as a branch's name is not meant as a file here.
+	everywhere bool
+}
+
+// read takes a file of a configuration, with those that it includes.
+func (n *naming) read(path string) {
+	if n.files++; n.files > maxConfigs { // they may include each other
+		return
 	}
+	config, _ := beneath.Regular(path, maxConfig) // of a longer one the beginning; else nothing is named
+	n.take(filepath.Dir(path), string(config))
+}
+
+// take takes a configuration in the folder base.
+func (n *naming) take(base, config string) {
+	section := ""
 	for line := range strings.Lines(config) {
 		line = strings.TrimSpace(line)
 		if name, rest, closed := strings.Cut(line, "]"); strings.HasPrefix(line, "[") && closed {
@@ -107,17 +147,41 @@ func named(tree, base, config string) (paths []string) {
 		switch {
 		case !ok || slices.Contains(harmlessSections, section):
 		case section == "core" && key == "hookspath":
-			add(tree, value, true)
+			n.add(n.tree, value, true)
 		case section == "include" || section == "includeif":
-			add(base, value, true)
+			n.add(base, value, true)
+			n.read(meant(base, unquoted(value)))
 		default:
 			for word := range strings.FieldsSeq(value) {
-				add(tree, word, false)
+				if !n.everywhere || strings.Contains(word, "/") {
+					n.add(n.tree, word, false)
+				}
 			}
 		}
 	}
+}
 
-	return paths
+// add adds a path, as a configuration names it; missing: also one of nothing, or of a folder.
+func (n *naming) add(from, name string, missing bool) {
+	path := inTree(n.tree, from, unquoted(name))
+	if info, err := os.Lstat(path); path != "" && (missing || err == nil && !info.IsDir()) && !slices.Contains(n.paths, path) {
+		n.paths = append(n.paths, path)
+	}
+}
+
+// unquoted is a value without what is around a name in it.
+func unquoted(value string) string { return strings.Trim(value, `"'!;`) }
+
+// meant is the path that a name in the folder from means.
+func meant(from, name string) string {
+	if below, ok := strings.CutPrefix(name, "~/"); ok {
+		from, _ = os.UserHomeDir() // "" leads nowhere
+		name = below
+	}
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(from, name)
 }
 
 // uncommented is the value of a setting without what follows as a comment.
@@ -140,13 +204,7 @@ func uncommented(value string) string {
 // inTree is the path that a name means, if that is in the work tree and is not guarded with
 // the repository; else "".
 func inTree(tree, from, name string) string {
-	if below, ok := strings.CutPrefix(name, "~/"); ok {
-		from, _ = os.UserHomeDir() // "" leads nowhere
-		name = below
-	}
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(from, name)
-	}
+	name = meant(from, name)
 	rel, err := filepath.Rel(tree, filepath.Clean(name))
 	if err != nil || !filepath.IsLocal(rel) { // links may lead back
 		rel, err = filepath.Rel(beneath.Real(tree), beneath.Real(name))

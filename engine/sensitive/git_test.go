@@ -54,9 +54,51 @@ func TestWhatAGitConfigurationNames(t *testing.T) {
 		for i := range want {
 			want[i] = filepath.Join(tree, want[i])
 		}
-		if got := named(tree, tree+"/.git", config); !slices.Equal(got, want) {
-			t.Errorf("%q names %v, want %v", config, got, want)
+		n := &naming{tree: tree}
+		if n.take(tree+"/.git", config); !slices.Equal(n.paths, want) {
+			t.Errorf("%q names %v, want %v", config, n.paths, want)
 		}
+	}
+}
+
+// Configurations that include others, and those of the user for all repositories, name folders of hooks, too.
+func TestWhatOtherGitConfigurationsName(t *testing.T) {
+	for name, test := range map[string]struct {
+		files map[string]string // in the home
+		want  []string          // in the work tree
+	}{
+		"included from the tree": {map[string]string{"tree/.git/config": "[include] path = ../shared.inc", "tree/shared.inc": "[core] hooksPath = hooks"},
+			[]string{"shared.inc", "hooks"}},
+		"included from elsewhere": {map[string]string{"tree/.git/config": "[includeIf \"x\"]\npath = \"~/work.inc\"", "work.inc": "[core] hooksPath = hooks"},
+			[]string{"hooks"}},
+		"included twice": {map[string]string{"tree/.git/config": "[include] path = ../../a.inc", "a.inc": "[include] path = sub/b.inc",
+			"sub/b.inc": "[include] path = ../a.inc\n[core] hooksPath = hooks"}, []string{"hooks"}},
+		"in the home": {map[string]string{"tree/.git/config": "", ".gitconfig": "[core] hooksPath = .githooks\n[init] defaultBranch = main\n" +
+			"[filter \"x\"] clean = sh scripts/clean", "tree/main": "", "tree/scripts/clean": ""}, []string{".githooks", "scripts/clean"}},
+		"in .config": {map[string]string{"tree/.git/config": "", ".config/git/config": "[include]\npath = more", ".config/git/more": "[core] hooksPath = .githooks"},
+			[]string{".githooks"}},
+		"of no repository": {map[string]string{"tree/a": "", ".gitconfig": "[core] hooksPath = .githooks"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := t.TempDir()
+			t.Setenv("HOME", home)
+			t.Setenv("XDG_CONFIG_HOME", "")
+			for name, text := range test.files {
+				path := filepath.Join(home, name)
+				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range test.want {
+				test.want[i] = filepath.Join(home, "tree", test.want[i])
+			}
+			if got := GitNames(filepath.Join(home, "tree")); !slices.Equal(got, test.want) {
+				t.Errorf("named are %v, want %v", got, test.want)
+			}
+		})
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
+	"daycare/engine/beneath"
 	"daycare/engine/permission"
 )
 
@@ -197,7 +197,7 @@ const maxScript = 16 << 20
 
 // contentOf is the hash of a script's content, or permission.Unreadable.
 func contentOf(path string) string {
-	f, err := openRegular(path)
+	f, err := beneath.OpenRegular(path)
 	if err != nil {
 		return permission.Unreadable
 	}
@@ -211,7 +211,7 @@ func contentOf(path string) string {
 }
 
 func head(path string) []byte {
-	f, err := openRegular(path)
+	f, err := beneath.OpenRegular(path)
 	if err != nil {
 		return nil
 	}
@@ -220,25 +220,6 @@ func head(path string) []byte {
 	n, _ := io.ReadFull(f, begin) // an empty file has no beginning
 
 	return begin[:n]
-}
-
-// openRegular opens a file that an agent may have put there: a pipe or a device must
-// neither be waited for nor read.
-func openRegular(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = os.ErrInvalid
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-
-	return f, nil
 }
 
 // programs are the resolved programs as a user reads them.
