@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // What cannot be read, or is not UTF-8, is no empty text that could be published in its place: the page says why.
@@ -137,11 +139,19 @@ func TestEditRecord(t *testing.T) {
 	p.click("button", fmt.Sprintf("Edit record %d", seq))
 	p.sees("Change a text")
 	p.looks("edit a record")
+	p.do("select text beyond the edge", chromedp.MouseEvent("mousePressed", 600, 400, chromedp.ButtonLeft, chromedp.ClickCount(1)),
+		chromedp.MouseEvent("mouseMoved", 5, 5, chromedp.ButtonLeft), chromedp.MouseEvent("mouseReleased", 5, 5, chromedp.ButtonLeft, chromedp.ClickCount(1)))
+	p.sees("Change a text")
+	p.do("click beside what is not changed", chromedp.MouseClickXY(5, 5))
+	p.seesNot("Change a text")
+	p.click("button", fmt.Sprintf("Edit record %d", seq))
+	p.sees("Change a text")
 	eval[bool](p, `(() => {
 		const field = document.querySelector("dialog textarea");
 		field.value = field.value.replace("the first", "the other");
 		return true;
 	})()`)
+	p.do("click beside what is changed", chromedp.MouseClickXY(5, 5))
 	p.click("button", "Publish")
 	p.told(fmt.Sprintf("Record %d is published", seq))
 	w.until("it is on disk", func() bool { return strings.Contains(w.history(agent), "the other") })

@@ -1,9 +1,9 @@
 // What lies over the page: questions, sheets, short messages; and sentences for screen readers.
 import { h, icon } from './dom.js';
 
-// open shows a modal dialog with these children and returns it. It is named by label, closed by Esc and by
-// a click beside it, and gives the focus back, unless what was done with it has put the focus elsewhere. kind is 'box' (centred), 'sheet' (a pane at the right) or
-// 'palette'.
+// open shows a modal dialog with these children and returns it. It is named by label, closed by Esc and, while nothing was changed
+// in its fields, by a click beside it, and gives the focus back, unless what was done with it has put the focus elsewhere. kind is
+// 'box' (centred), 'sheet' (a pane at the right) or 'palette'.
 export function open(kind, label, ...children) {
   const dialog = h(`dialog.${kind}`, { 'aria-label': label }, ...children);
   const before = document.activeElement;
@@ -14,13 +14,24 @@ export function open(kind, label, ...children) {
     if (before?.isConnected) before.focus();
     else document.getElementById('main').focus();
   });
+  const kept = kind === 'palette' ? [] : [...dialog.querySelectorAll('textarea, input, select')];
+  const fields = kept.map((field) => [field, stateOf(field)]);
+  let pressed = null; // a text that is selected beyond the edge ends with a click beside, too
+  dialog.addEventListener('pointerdown', (e) => {
+    pressed = e.target;
+  });
   dialog.addEventListener('click', (e) => {
-    if (e.target === dialog) dialog.close();
+    if (e.target !== dialog || pressed !== dialog) return;
+    const changed = fields.find(([field, before]) => stateOf(field) !== before);
+    if (changed) changed[0].focus();
+    else dialog.close();
   });
   document.body.append(dialog);
   dialog.showModal();
   return dialog;
 }
+
+const stateOf = (field) => `${field.checked} ${field.value}`;
 
 // ask asks a question and returns whether yes was chosen. body says what will change and what will not; field,
 // if there is one, is {label, value} of a text that is asked for: then the answer is the text, or null.
