@@ -507,3 +507,16 @@ func TestAnEditOfAnOwnedAgent(t *testing.T) {
 		t.Errorf("state is %q", got)
 	}
 }
+
+// A machine whose answers take a while, because the servers are far away or have a lot to do, joins and works.
+func TestAMachineFarAway(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
+	w := clustertest.WayTo(t, s)
+	w.Late(300 * time.Millisecond)
+	for _, agent := range []string{"one", "two"} { // what all need has to be made, and is there
+		m := joinWith(t, s, newRoot(t), 5*time.Second, func(c *Config) { c.Servers = []string{w.URL} })
+		m.make(agent)
+		m.own(agent)
+	}
+}

@@ -168,10 +168,7 @@ func connect(ctx context.Context, c Config) (*nats.Conn, *natsStore, error) {
 	err = errors.Join(err, fits(conn))
 	s := &natsStore{js: js, replicas: max(c.Copies.Servers, 1)}
 	if err == nil { // servers that were just started elect a leader first
-		err = answered(ctx, askFor, func(ctx context.Context) (err error) {
-			s.handles, err = s.ensure(ctx, cmp.Or(c.Lease, defaultLease))
-			return err
-		})
+		s.handles, err = s.ensure(ctx, cmp.Or(c.Lease, defaultLease))
 	}
 	if err != nil {
 		conn.Close()

@@ -191,10 +191,7 @@ func (p *presence) keepUp(ctx context.Context) {
 // mend makes what is missing in JetStream, and waits until it is there.
 func (p *presence) mend(ctx context.Context) {
 	for ctx.Err() == nil {
-		trying, cancel := context.WithTimeout(ctx, 2*time.Second)
-		_, err := p.store.ensure(trying, p.lease)
-		cancel()
-		if err == nil {
+		if _, err := p.store.ensure(ctx, p.lease); err == nil {
 			return
 		}
 

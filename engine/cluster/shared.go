@@ -76,16 +76,17 @@ type sharing struct {
 
 // An agreement is what the bucket and this machine have agreed on. The loop alone uses it.
 type agreement struct {
-	base   map[string]string // name -> SHA-256
-	saved  bool              // it is in the file
-	failed int               // tries in a row that left something
+	base    map[string]string   // name -> SHA-256
+	offered map[string][]string // name -> SHA-256 of what was given since without an answer
+	saved   bool                // it is in the file
+	failed  int                 // tries in a row that left something
 }
 
 func newSharing(o Shared, c Config, keep *natsStore, away func() bool) *sharing {
 	s := &sharing{Shared: o, root: c.Root, vol: c.Volume, keep: keep, away: away, log: c.Log,
 		bucket:    newBucket(),
 		looking:   looking{folders: map[string]bool{}, seen: map[string]sight{}},
-		agreement: agreement{base: map[string]string{}, saved: true}}
+		agreement: agreement{base: map[string]string{}, offered: map[string][]string{}, saved: true}}
 	if data, _, err := beneath.Own(filepath.Join(c.Root, sharedFile), 64<<20); err == nil {
 		if err := json.Unmarshal(data, &s.base); err != nil { // then what differs is kept aside
 			c.Log.Warn("cannot read what this machine shared last", "file", sharedFile, "err", err)
@@ -207,6 +208,7 @@ func (s *sharing) save() {
 
 // agreedOn notes a state of a file that this machine and the bucket have.
 func (s *sharing) agreedOn(name, sha string) {
+	delete(s.offered, name)
 	if s.base[name] == sha {
 		return
 	}
@@ -231,6 +233,9 @@ func (s *sharing) agree(ctx context.Context, name string) error {
 	sha := ""
 	if data != nil {
 		sha = sum(data)
+	}
+	if known && slices.Contains(s.offered[name], there.SHA) { // it arrived, though its answer did not
+		s.agreedOn(name, there.SHA)
 	}
 
 	switch base := s.base[name]; {

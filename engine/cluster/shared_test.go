@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"daycare/engine/cluster/clustertest"
 	"daycare/engine/disk"
@@ -541,6 +542,56 @@ func TestSharedFilesConverge(t *testing.T) {
 	for line := range lines {
 		until(t, line+" is there", func() bool {
 			return same(names[2]) && slices.Contains(strings.Split(hosts[0].has(names[2]), "\n"), line)
+		})
+	}
+}
+
+// deafBucket is a bucket that takes what is written into it, and whose answers are lost.
+type deafBucket struct{ jetstream.KeyValue }
+
+func (u deafBucket) Create(ctx context.Context, key string, value []byte, o ...jetstream.KVCreateOpt) (uint64, error) {
+	_, err := u.KeyValue.Create(ctx, key, value, o...)
+	return 0, errors.Join(err, context.DeadlineExceeded)
+}
+
+func (u deafBucket) Update(ctx context.Context, key string, value []byte, last uint64) (uint64, error) {
+	_, err := u.KeyValue.Update(ctx, key, value, last)
+	return 0, errors.Join(err, context.DeadlineExceeded)
+}
+
+// What a machine saves after a version whose arrival it did not hear of replaces that version: both are its user's.
+func TestASharedFileWhoseAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, before string }{{"new", ""}, {"changed", "first"}} {
+		t.Run(test.name, func(t *testing.T) {
+			a := newHost(t, clustertest.Serve(t, clustertest.Store(t), 0))
+			const name = "memory/x.md"
+			until(t, "all is known", func() bool { _, _, whole := a.files.take(); return whole })
+			if test.before != "" {
+				a.save(name, test.before)
+				if err := a.files.agree(t.Context(), name); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			answering := a.files.keep
+			mute := *answering
+			mute.handles.files = deafBucket{mute.handles.files}
+			a.files.keep = &mute
+			a.save(name, "second")
+			if err := a.files.agree(t.Context(), name); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("sharing without an answer: %v", err)
+			}
+			until(t, "the version is heard of", func() bool { f, _ := a.files.of(name); return f.SHA == sum([]byte("second")) })
+
+			a.files.keep = answering
+			a.save(name, "third")
+			if err := a.files.agree(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+			if f, _ := a.files.of(name); f.SHA != sum([]byte("third")) || a.has(name) != "third" || len(a.asides(name)) > 0 {
+				t.Errorf("the bucket has %q, the machine %q, kept aside are %q", f.Data, a.has(name), a.asides(name))
+			}
 		})
 	}
 }

@@ -75,6 +75,9 @@ func (s *sharing) give(ctx context.Context, name string, data []byte, there shar
 			}
 			f.Object, f.Data = true, nil
 		}
+		if !slices.Contains(s.offered[name], f.SHA) {
+			s.offered[name] = append(s.offered[name], f.SHA)
+		}
 		if known && there.SHA != "" {
 			f.revision, err = kv.Update(ctx, key, jsonOf(f), there.revision)
 		} else {

@@ -1,12 +1,14 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -80,43 +82,57 @@ type handles struct {
 	figures jetstream.KeyValue
 }
 
-// ensure makes the stream and the buckets that are missing. Those that are there keep the
-// settings that an operator gave them.
+// ensure makes the streams and the buckets that are missing. Those that are there keep the
+// settings that an operator gave them. Each is asked for until it is answered, beside the others: from far away, or of
+// servers with a lot to do, all answers together take long.
 func (s *natsStore) ensure(ctx context.Context, lease time.Duration) (h handles, err error) {
-	if h.logs, err = openLogs(ctx, s.js, s.replicas); err != nil {
-		return h, err
+	steps := []func(ctx context.Context) error{
+		func(ctx context.Context) (err error) {
+			h.logs, err = openLogs(ctx, s.js, s.replicas)
+			return err
+		},
+		func(ctx context.Context) (err error) {
+			h.objects, h.chunks, err = s.objectStore(ctx)
+			return err
+		},
 	}
-	h.objects, err = s.js.ObjectStore(ctx, objectBucket)
+	for _, b := range []struct {
+		handle *jetstream.KeyValue
+		name   string
+		ttl    time.Duration // 0: for ever
+	}{{&h.nodes, nodesBucket, lease}, {&h.owners, ownersBucket, 0}, {&h.agents, agentsBucket, 0}, {&h.files, filesBucket, 0},
+		{&h.figures, figureBucket, 0}, {&h.used, usedBucket, usedFor}, {&h.leases, leasesBucket, lease}} {
+		steps = append(steps, func(ctx context.Context) (err error) {
+			*b.handle, err = s.bucket(ctx, b.name, b.ttl)
+			return err
+		})
+	}
+
+	failed := make([]error, len(steps))
+	var all sync.WaitGroup
+	for i, step := range steps {
+		all.Go(func() { failed[i] = answered(ctx, askFor, step) })
+	}
+	all.Wait()
+
+	return h, cmp.Or(failed...)
+}
+
+// objectStore opens the bucket of attachments, and the stream that it is in.
+func (s *natsStore) objectStore(ctx context.Context) (objects jetstream.ObjectStore, chunks jetstream.Stream, err error) {
+	objects, err = s.js.ObjectStore(ctx, objectBucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		h.objects, err = s.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: objectBucket, Replicas: s.replicas})
+		objects, err = s.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: objectBucket, Replicas: s.replicas})
+	}
+	if err == nil {
+		chunks, err = s.js.Stream(ctx, "OBJ_"+objectBucket)
+		err = justMade(err)
 	}
 	if err != nil {
-		return h, fmt.Errorf("open bucket %s: %w", objectBucket, err)
+		return nil, nil, fmt.Errorf("open bucket %s: %w", objectBucket, err)
 	}
-	if h.chunks, err = s.js.Stream(ctx, "OBJ_"+objectBucket); err != nil {
-		return h, fmt.Errorf("open bucket %s: %w", objectBucket, justMade(err))
-	}
-	if h.nodes, err = s.bucket(ctx, nodesBucket, lease); err != nil {
-		return h, err
-	}
-	if h.owners, err = s.bucket(ctx, ownersBucket, 0); err != nil {
-		return h, err
-	}
-	if h.agents, err = s.bucket(ctx, agentsBucket, 0); err != nil {
-		return h, err
-	}
-	if h.files, err = s.bucket(ctx, filesBucket, 0); err != nil {
-		return h, err
-	}
-	if h.figures, err = s.bucket(ctx, figureBucket, 0); err != nil {
-		return h, err
-	}
-	if h.used, err = s.bucket(ctx, usedBucket, usedFor); err != nil {
-		return h, err
-	}
-	h.leases, err = s.bucket(ctx, leasesBucket, lease)
 
-	return h, err
+	return objects, chunks, nil
 }
 
 // replicated is how many copies the servers keep of logs.

@@ -132,7 +132,7 @@ var (
 		Route: "check the disk, then restart daycare; everything acknowledged is safe"}
 	ReplicaAway = &Fault{Code: "replica_away", Status: http.StatusServiceUnavailable, Exit: ExitFailure,
 		Text:  "the servers or another machine of the cluster do not answer",
-		Hint:  "check the network, and see: daycare cluster status; everything accepted is safe, and daycare continues on its own",
+		Hint:  "check the network, and see: daycare cluster status; everything accepted is safe, and a running daemon reconnects by itself",
 		Route: "nothing was accepted; send it again later"}
 	Cut = &Fault{Code: "cut", Status: http.StatusServiceUnavailable, Exit: ExitNotRunning,
 		Text:  "the connection closed before the turn ended",

@@ -9,16 +9,19 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// A Way leads to a server. On it one request to JetStream can be refused, as servers refuse one that have trouble.
+// A Way leads to a server. On it one request to JetStream can be refused, as servers refuse one that have trouble, and
+// answers can be on their way for some time, as those from another continent.
 type Way struct {
 	URL string
 
 	mu      sync.Mutex
-	left    int // requests until then; 0: none is refused
+	late    time.Duration // by which all that the server says arrives later
+	left    int           // requests until then; 0: none is refused
 	refused string
 }
 
@@ -59,6 +62,13 @@ func (w *Way) Refuse(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.left, w.refused = n, ""
+}
+
+// Late has all that the server says from now on arrive later.
+func (w *Way) Late(by time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.late = by
 }
 
 // Allow has no more request be refused.
@@ -172,17 +182,30 @@ func (p *passage) refuse(subject, reply string) error {
 
 // answers brings what the server says to the client.
 func (p *passage) answers() {
-	defer p.client.Close()
-	for r := bufio.NewReader(p.server); ; {
-		whole, _, err := frame(r)
-		if err != nil {
-			return
-		}
-		p.mu.Lock()
-		_, err = p.client.Write(whole)
-		p.mu.Unlock()
-		if err != nil {
-			return
-		}
+	type said struct {
+		whole []byte
+		due   time.Time
 	}
+	under := make(chan said, 1<<10) // way
+	go func() {
+		defer close(under)
+		for r := bufio.NewReader(p.server); ; {
+			whole, _, err := frame(r)
+			if err != nil {
+				return
+			}
+			p.way.mu.Lock()
+			due := time.Now().Add(p.way.late)
+			p.way.mu.Unlock()
+			under <- said{whole, due}
+		}
+	}()
+
+	for one := range under {
+		time.Sleep(time.Until(one.due))
+		p.mu.Lock()
+		_, _ = p.client.Write(one.whole) // who has closed it hears no more
+		p.mu.Unlock()
+	}
+	p.client.Close()
 }

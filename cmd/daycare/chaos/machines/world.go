@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"daycare/engine/control"
+	"daycare/engine/disk"
 	"daycare/engine/workspace"
 )
 
@@ -107,18 +108,24 @@ func (w *world) makeMachine(i int) error {
 	return m.begin()
 }
 
-// begin starts the daemon and waits until it answers.
+// begin starts the daemon and waits until it answers. One that ends because the servers did not answer in time is started
+// again, as service managers do.
 func (m *machine) begin() error {
-	if err := m.start(); err != nil {
-		return err
-	}
-	return m.wait("the daemon in "+m.workspace, func() bool {
-		c, err := m.dial()
-		if err == nil {
-			c.Close()
+	for tries := 3; ; tries-- {
+		if err := m.start(); err != nil {
+			return err
 		}
-		return err == nil
-	})
+		err := m.wait("the daemon in "+m.workspace, func() bool {
+			c, err := m.dial()
+			if err == nil {
+				c.Close()
+			}
+			return err == nil
+		})
+		if err == nil || tries == 1 || m.alive() || !strings.Contains(m.log(), disk.ErrAway.Error()) {
+			return err
+		}
+	}
 }
 
 func (m *machine) dial() (*control.Client, error) {
