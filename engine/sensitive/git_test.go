@@ -67,16 +67,17 @@ func TestWhatOtherGitConfigurationsName(t *testing.T) {
 		files map[string]string // in the home
 		want  []string          // in the work tree
 	}{
-		"included from the tree": {map[string]string{"tree/.git/config": "[include] path = ../shared.inc", "tree/shared.inc": "[core] hooksPath = hooks"},
-			[]string{"shared.inc", "hooks"}},
-		"included from elsewhere": {map[string]string{"tree/.git/config": "[includeIf \"x\"]\npath = \"~/work.inc\"", "work.inc": "[core] hooksPath = hooks"},
-			[]string{"hooks"}},
+		"included from the tree": {map[string]string{"tree/.git/config": "[include] path = ../shared.inc",
+			"tree/shared.inc": "[core] hooksPath = hooks"}, []string{"shared.inc", "hooks"}},
+		"included from elsewhere": {map[string]string{"tree/.git/config": "[includeIf \"x\"]\npath = \"~/work.inc\"",
+			"work.inc": "[core] hooksPath = hooks"}, []string{"hooks"}},
 		"included twice": {map[string]string{"tree/.git/config": "[include] path = ../../a.inc", "a.inc": "[include] path = sub/b.inc",
 			"sub/b.inc": "[include] path = ../a.inc\n[core] hooksPath = hooks"}, []string{"hooks"}},
-		"in the home": {map[string]string{"tree/.git/config": "", ".gitconfig": "[core] hooksPath = .githooks\n[init] defaultBranch = main\n" +
-			"[filter \"x\"] clean = sh scripts/clean", "tree/main": "", "tree/scripts/clean": ""}, []string{".githooks", "scripts/clean"}},
-		"in .config": {map[string]string{"tree/.git/config": "", ".config/git/config": "[include]\npath = more", ".config/git/more": "[core] hooksPath = .githooks"},
-			[]string{".githooks"}},
+		"in the home": {map[string]string{"tree/.git/config": "", "tree/main": "", "tree/scripts/clean": "",
+			".gitconfig": "[core] hooksPath = .githooks\n[init] defaultBranch = main\n[filter \"x\"] clean = sh scripts/clean"},
+			[]string{".githooks", "scripts/clean"}},
+		"in .config": {map[string]string{"tree/.git/config": "", ".config/git/config": "[include]\npath = more",
+			".config/git/more": "[core] hooksPath = .githooks"}, []string{".githooks"}},
 		"of no repository": {map[string]string{"tree/a": "", ".gitconfig": "[core] hooksPath = .githooks"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -140,7 +140,8 @@ func TestEditRecord(t *testing.T) {
 	p.sees("Change a text")
 	p.looks("edit a record")
 	p.do("select text beyond the edge", chromedp.MouseEvent("mousePressed", 600, 400, chromedp.ButtonLeft, chromedp.ClickCount(1)),
-		chromedp.MouseEvent("mouseMoved", 5, 5, chromedp.ButtonLeft), chromedp.MouseEvent("mouseReleased", 5, 5, chromedp.ButtonLeft, chromedp.ClickCount(1)))
+		chromedp.MouseEvent("mouseMoved", 5, 5, chromedp.ButtonLeft),
+		chromedp.MouseEvent("mouseReleased", 5, 5, chromedp.ButtonLeft, chromedp.ClickCount(1)))
 	p.sees("Change a text")
 	p.do("click beside what is not changed", chromedp.MouseClickXY(5, 5))
 	p.seesNot("Change a text")
