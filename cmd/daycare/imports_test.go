@@ -88,7 +88,7 @@ var imports = map[string][]string{
 	// Fakes of platforms, which know nothing of what they are for.
 	"cmd/daycare/chaos/platforms": {"connectors/telegram/telegramtest"},
 	"cmd/daycare/chaos/child":     {},
-	"cmd/daycare/chaos/machines":  {"cmd/daycare/chaos/child", "engine/control", "engine/freeport"},
+	"cmd/daycare/chaos/machines":  {"cmd/daycare/chaos/child", "engine/control", "engine/fault", "engine/freeport"},
 	"cmd/daycare/bench":           {"..."},
 
 	"engine":                 {"engine/..."},

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"daycare/engine/control"
-	"daycare/engine/disk"
+	"daycare/engine/fault"
 	"daycare/engine/workspace"
 )
 
@@ -122,7 +122,7 @@ func (m *machine) begin() error {
 			}
 			return err == nil
 		})
-		if err == nil || tries == 1 || m.alive() || !strings.Contains(m.log(), disk.ErrAway.Error()) {
+		if err == nil || tries == 1 || m.alive() || !strings.Contains(m.log(), fault.ReplicaAway.Text) {
 			return err
 		}
 	}
