@@ -245,7 +245,8 @@ func (u *updating) prepare(ctx context.Context, src source, name, sum, theirs st
 		return "", fmt.Errorf("%s was damaged or changed: its SHA-256 is %x, but SHA256SUMS has %s", name, got, sum)
 	}
 
-	f, err := os.CreateTemp(filepath.Dir(u.program), ".daycare-new-")
+	sweep(filepath.Dir(u.program))
+	f, err := os.CreateTemp(filepath.Dir(u.program), freshPrefix)
 	if errors.Is(err, os.ErrPermission) {
 		return "", &term.Problem{Code: fault.ExitFailure, Err: err,
 			Do: "run this command as the owner of " + filepath.Dir(u.program)}
@@ -268,6 +269,26 @@ func (u *updating) prepare(ctx context.Context, src source, name, sum, theirs st
 	}
 
 	return f.Name(), tryOut(ctx, f.Name(), theirs)
+}
+
+// freshPrefix begins the names of new programs that are not in their place yet.
+const freshPrefix = ".daycare-new-"
+
+// sweep removes what updates that were killed have left: new programs, and other names of old ones. An update that still runs
+// is not as old as a day.
+func sweep(dir string) {
+	entries, _ := os.ReadDir(dir) // as far as it can be listed
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		info, err := e.Info()
+		if err != nil || !strings.HasPrefix(e.Name(), freshPrefix) || !info.Mode().IsRegular() {
+			continue
+		}
+		fresh, kept := strings.CutSuffix(path, ".old") // it is as old as the program, whose new one came just before in the list
+		if _, err := os.Lstat(fresh); kept && err != nil || !kept && time.Since(info.ModTime()) > 24*time.Hour {
+			_ = os.Remove(path) // the next update tries again
+		}
+	}
 }
 
 // extract writes one file of an archive.

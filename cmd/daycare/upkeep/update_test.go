@@ -9,13 +9,16 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/blake2b"
 
@@ -172,6 +175,31 @@ func TestUpdateThatIsInterrupted(t *testing.T) {
 		if err := errors.Join(os.Remove(program), os.Link(program+".old", program)); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// An update removes what earlier ones that were killed have left, and nothing of one that may still run.
+func TestUpdateRemovesWhatKilledOnesLeft(t *testing.T) {
+	m := newMaker(t, "12345678")
+	dir, _ := m.publish(t, "1.1.0", "1.1.0")
+	files, _, err := run(t, func(u *updating) {
+		u.from = dir
+		if err := u.useKey(m.public()); err != nil {
+			t.Fatal(err)
+		}
+		for name, age := range map[string]time.Duration{".daycare-new-1": 48 * time.Hour, ".daycare-new-1.old": 48 * time.Hour,
+			".daycare-new-2": time.Hour, ".daycare-new-2.old": 48 * time.Hour, ".daycare-notes": 48 * time.Hour} {
+			path := filepath.Join(filepath.Dir(u.program), name)
+			put(t, path, []byte("left"))
+			if err := os.Chtimes(path, time.Time{}, time.Now().Add(-age)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	left := slices.Sorted(maps.Keys(files))
+	want := []string{".daycare-new-2", ".daycare-new-2.old", ".daycare-notes", "daycare", "daycare.old"}
+	if err != nil || !slices.Equal(left, want) {
+		t.Errorf("left are %q, %v", left, err)
 	}
 }
 
