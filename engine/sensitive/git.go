@@ -42,7 +42,7 @@ func GitNames(tree string) (paths []string) {
 // gitOfUsers are the files that configure git in all repositories, if there is one in this folder.
 // https://git-scm.com/docs/git-config#FILES
 func gitOfUsers(repository string) (paths []string) {
-	if info, err := os.Lstat(repository); err != nil || !info.IsDir() {
+	if info, err := os.Stat(repository); err != nil || !info.IsDir() {
 		return nil
 	}
 	paths = append(paths, "/etc/gitconfig")

@@ -78,6 +78,8 @@ func TestWhatOtherGitConfigurationsName(t *testing.T) {
 			[]string{".githooks", "scripts/clean"}},
 		"in .config": {map[string]string{"tree/.git/config": "", ".config/git/config": "[include]\npath = more",
 			".config/git/more": "[core] hooksPath = .githooks"}, []string{".githooks"}},
+		"a link to a repository": {map[string]string{"tree/a": "", "real/config": "[core] hooksPath = hooks",
+			".gitconfig": "[core] hooksPath = .githooks"}, []string{"hooks", ".githooks"}},
 		"of no repository": {map[string]string{"tree/a": "", ".gitconfig": "[core] hooksPath = .githooks"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,6 +92,11 @@ func TestWhatOtherGitConfigurationsName(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if name == "a link to a repository" {
+				if err := os.Symlink("../real", filepath.Join(home, "tree/.git")); err != nil {
 					t.Fatal(err)
 				}
 			}
