@@ -997,7 +997,8 @@ func TestTheWayBackToTheDaemon(t *testing.T) {
 			return nil, err
 		}}}
 	defer l.forget()
-	for _, lost := range []error{io.ErrUnexpectedEOF, syscall.ECONNRESET} {
+	refused := fmt.Errorf("%w: %w", control.ErrNotRunning, syscall.ECONNREFUSED) // by one that had not quite ended
+	for _, lost := range []error{io.ErrUnexpectedEOF, refused, syscall.ECONNRESET, control.ErrNotRunning} {
 		connects, dials = 0, 0
 		if err := l.back(t.Context(), lost); err != nil || connects != 1 || dials != 0 {
 			t.Errorf("killed (%v): %d and %d tries, %v", lost, connects, dials, err)
@@ -1006,6 +1007,10 @@ func TestTheWayBackToTheDaemon(t *testing.T) {
 	connects, dials, dialed = 0, 0, []error{control.ErrNotRunning}
 	if err := l.back(t.Context(), io.EOF); err != nil || connects != 0 || dials != 2 || l.client != nil {
 		t.Errorf("stopped: %d and %d tries, %v", connects, dials, err)
+	}
+	connects, dials, dialed = 0, 0, []error{control.ErrNotRunning}
+	if err := l.back(t.Context(), refused); err != nil || connects != 0 || dials != 2 {
+		t.Errorf("stopped, and not there: %d and %d tries, %v", connects, dials, err)
 	}
 	dialed = []error{errors.New("refused")}
 	if err := l.back(t.Context(), io.EOF); err == nil || err.Error() != "refused" {

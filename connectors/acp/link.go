@@ -24,11 +24,15 @@ type Options struct {
 // patience is how long a daemon that was stopped may take to come back while a prompt waits.
 const patience = 10 * time.Second
 
+// dying is a pause in which a process that was killed comes to its end: until then the system lets others connect to it.
+const dying = 100 * time.Millisecond
+
 // A link is the way to the daemon.
 type link struct {
 	o      Options
 	mu     sync.Mutex
 	client *control.Client // nil: not connected
+	killed bool            // so the daemon ended that was lost last
 }
 
 // connected is a client of the daemon, which is started if none runs.
@@ -67,6 +71,11 @@ func (l *link) with(ctx context.Context, f func(*control.Client) error) error {
 			return err
 		}
 		l.forget()
+		select {
+		case <-time.After(dying):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
@@ -74,7 +83,7 @@ func (l *link) with(ctx context.Context, f func(*control.Client) error) error {
 // given the time of a restart.
 func (l *link) back(ctx context.Context, lost error) error {
 	l.forget()
-	if errors.Is(lost, io.ErrUnexpectedEOF) || errors.Is(lost, syscall.ECONNRESET) {
+	if l.wasKilled(lost) {
 		_, err := l.connected(ctx)
 		return err
 	}
@@ -94,4 +103,19 @@ func (l *link) back(ctx context.Context, lost error) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// wasKilled reports whether a connection was lost because the daemon was killed, or because another one was met that
+// had been killed and was not gone yet.
+func (l *link) wasKilled(lost error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case errors.Is(lost, io.ErrUnexpectedEOF), errors.Is(lost, syscall.ECONNRESET):
+		l.killed = true
+	case errors.Is(lost, io.EOF): // it ended what it said
+		l.killed = false
+	}
+
+	return l.killed
 }

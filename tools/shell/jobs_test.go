@@ -83,6 +83,8 @@ func TestProcessContract(t *testing.T) {
 	t.Parallel()
 	h := newHands(t, sandbox.None)
 	h.run(a{"command": "echo there; sleep 60", "background": true})
+	h.until("there\n")
+	h.do(a{"action": "poll", "id": "1"}) // up to here it was read: only a poll that is cancelled ends
 	toolstest.Run(t, h.process, toolstest.Options{Access: h.access, Agent: agent,
 		Good: []string{`{"action":"list"}`, `{"action":"status","id":"1"}`, `{"action":"poll","id":"1"}`},
 		Bad:  []string{`{"action":"poll","id":"7"}`, `{"action":"kill"}`, `{"action":"signal","id":"1"}`},

@@ -132,8 +132,14 @@ process.kill(daemon(), "SIGKILL");
 end = await cut;
 check("a prompt survives the daemon", end.stopReason === "end_turn" && editor.said().endsWith("I survived it all, every word."), editor.said());
 
-const lost = editor.prompt(sessionId, "survive twice").catch(() => {});
-await until("it streams before the editor's agent is killed", () => editor.said() !== "");
+let refused = null;
+const lost = editor.prompt(sessionId, "survive twice").catch((e) => {
+  refused = e;
+});
+await until("it streams before the editor's agent is killed", () => {
+  if (refused) throw refused;
+  return editor.said() !== "";
+});
 editor.kill();
 await lost;
 editor = new Editor();
