@@ -48,12 +48,14 @@ func newServer(t *testing.T, password string) *server {
 	return s
 }
 
-// hangUp ends all connections.
+// hangUp ends all connections: nothing is said on them any more.
 func (s *server) hangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.all {
 		c.Close()
+		delete(s.all, c)
+		delete(s.conns, c)
 	}
 }
 
@@ -108,7 +110,9 @@ func (s *server) serve(conn net.Conn) {
 			case "END":
 				say("001 %s :Welcome", nick)
 				s.mu.Lock()
-				s.conns[conn] = nick
+				if s.all[conn] {
+					s.conns[conn] = nick
+				}
 				s.mu.Unlock()
 			}
 		case "AUTHENTICATE":
