@@ -54,7 +54,7 @@ var passes = map[string]pass{
 	"cmd/daycare/logfile":                   {1, daycares},
 	"cmd/daycare/models":                    {1, daycares},
 	"cmd/daycare/setup":                     {9, daycares + "; or " + persons + "; or " + machines},
-	"cmd/daycare/upkeep":                    {6, persons},
+	"cmd/daycare/upkeep":                    {8, persons},
 	"cmd/daycare/term":                      {5, daycares + "; or " + persons},
 	"connectors/acp":                        {2, "the editor's folder and the workspace, which are compared and not opened"},
 	"connectors/terminal":                   {6, persons},
