@@ -70,7 +70,8 @@ func TestTypeScriptClientOfACP(t *testing.T) {
 	out, err := exec.CommandContext(ctx, "node", filepath.Join("testdata", "acp", "editor.mjs"), sdk, workspace, program).CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil || !strings.Contains(string(out), "\ndone\n") {
-		t.Fatalf("the client: %v", err)
+		log, _ := os.ReadFile(filepath.Join(workspace, home, "logs", "daycare.log")) // if there is one
+		t.Fatalf("the client: %v; the daemon:\n%s", err, log)
 	}
 }
 

@@ -203,6 +203,7 @@ func TestProcessesEndWithTheRuntime(t *testing.T) {
 	h := newHands(t, sandbox.None)
 	mark := fmt.Sprintf("400000.%d", os.Getpid())
 	h.run(a{"command": "echo kept; sleep " + mark, "background": true})
+	h.until("kept\n")
 	if r := h.jobs.Running(agent); len(r) != 1 || !strings.Contains(r[0], "process 1") {
 		t.Errorf("running: %v", r)
 	}
