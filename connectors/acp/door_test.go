@@ -984,9 +984,17 @@ func TestPagesOfSessions(t *testing.T) {
 func TestTheWayBackToTheDaemon(t *testing.T) {
 	g := visit(t, answers("x", record.ReasonDone))
 	var connects, dials int
-	var dialed []error
+	var dialed, connected []error
 	l := &link{o: Options{
-		Connect: func(context.Context) (*control.Client, error) { connects++; return g.house.Client(), nil },
+		Connect: func(context.Context) (*control.Client, error) {
+			connects++
+			if len(connected) == 0 {
+				return g.house.Client(), nil
+			}
+			err := connected[0]
+			connected = connected[1:]
+			return nil, err
+		},
 		Dial: func(context.Context) (*control.Client, error) {
 			dials++
 			if len(dialed) == 0 {
@@ -1003,6 +1011,10 @@ func TestTheWayBackToTheDaemon(t *testing.T) {
 		if err := l.back(t.Context(), lost); err != nil || connects != 1 || dials != 0 {
 			t.Errorf("killed (%v): %d and %d tries, %v", lost, connects, dials, err)
 		}
+	}
+	connects, dials, connected = 0, 0, []error{refused}
+	if err := l.back(t.Context(), io.ErrUnexpectedEOF); err != nil || connects != 2 || dials != 0 {
+		t.Errorf("killed, and met once more: %d and %d tries, %v", connects, dials, err)
 	}
 	connects, dials, dialed = 0, 0, []error{control.ErrNotRunning}
 	if err := l.back(t.Context(), io.EOF); err != nil || connects != 0 || dials != 2 || l.client != nil {

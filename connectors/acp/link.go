@@ -64,10 +64,10 @@ func (l *link) forget() {
 func (l *link) with(ctx context.Context, f func(*control.Client) error) error {
 	for tries := 0; ; tries++ {
 		c, err := l.connected(ctx)
-		if err != nil {
-			return err
+		if err == nil {
+			err = f(c)
 		}
-		if err = f(c); !errors.Is(err, control.ErrNotRunning) || tries == 2 {
+		if !errors.Is(err, control.ErrNotRunning) || tries == 2 {
 			return err
 		}
 		l.forget()
@@ -83,18 +83,23 @@ func (l *link) with(ctx context.Context, f func(*control.Client) error) error {
 // given the time of a restart.
 func (l *link) back(ctx context.Context, lost error) error {
 	l.forget()
-	if l.wasKilled(lost) {
-		_, err := l.connected(ctx)
-		return err
-	}
-	until := time.Now().Add(patience)
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+	try := func() error {
 		c, err := l.o.Dial(ctx)
 		if err == nil {
 			c.Close()
-			return nil
 		}
-		if !errors.Is(err, control.ErrNotRunning) || time.Now().After(until) {
+		return err
+	}
+	if l.wasKilled(lost) {
+		try = func() error {
+			_, err := l.connected(ctx)
+			return err
+		}
+	}
+
+	until := time.Now().Add(patience)
+	for pause := dying; ; pause = min(2*pause, time.Second) {
+		if err := try(); !errors.Is(err, control.ErrNotRunning) || time.Now().After(until) {
 			return err
 		}
 		select {
