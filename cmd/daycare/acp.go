@@ -42,7 +42,7 @@ func acpCommand(c *term.App) *cobra.Command {
 			}
 
 			return acp.Run(cmd.Context(), acp.Options{Workspace: at.Dir, Version: version.Number, Connect: connect, Dial: dial,
-				Log: slog.New(slog.NewTextHandler(c.Err, nil))}, c.In, c.Out)
+				Left: func() bool { return control.SocketLeft(at.Data) }, Log: slog.New(slog.NewTextHandler(c.Err, nil))}, c.In, c.Out)
 		},
 	}
 }

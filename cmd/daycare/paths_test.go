@@ -66,7 +66,7 @@ var passes = map[string]pass{
 	"engine/backup":                         {7, daycares + ", read through os.Root; links are kept as links"},
 	"engine/beneath":                        {10, walking + "; or it looks and opens nothing but a regular file"},
 	"engine/config":                         {1, daycares},
-	"engine/control":                        {1, daycares},
+	"engine/control":                        {2, daycares},
 	"engine/control/files.go":               {5, daycares + "; what a person attaches from elsewhere"},
 	"engine/disk":                           {43, daycares + "; a process in /proc"},
 	"engine/folders":                        {5, daycares},

@@ -1024,6 +1024,13 @@ func TestTheWayBackToTheDaemon(t *testing.T) {
 	if err := l.back(t.Context(), refused); err != nil || connects != 0 || dials != 2 {
 		t.Errorf("stopped, and not there: %d and %d tries, %v", connects, dials, err)
 	}
+	connects, dials, dialed = 0, 0, []error{control.ErrNotRunning}
+	l.o.Left = func() bool { return true }
+	if err := l.back(t.Context(), refused); err != nil || connects != 1 || dials != 1 {
+		t.Errorf("killed, as its socket says: %d and %d tries, %v", connects, dials, err)
+	}
+	l.o.Left = nil
+	l.forget()
 	dialed = []error{errors.New("refused")}
 	if err := l.back(t.Context(), io.EOF); err == nil || err.Error() != "refused" {
 		t.Errorf("refused: %v", err)

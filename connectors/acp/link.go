@@ -18,7 +18,9 @@ type Options struct {
 	Version   string
 	// Connect joins the daemon, and starts one if none runs; Dial only joins.
 	Connect, Dial func(context.Context) (*control.Client, error)
-	Log           *slog.Logger
+	// Left reports whether a daemon that does not run has left its socket: it was killed. nil: that is not known.
+	Left func() bool
+	Log  *slog.Logger
 }
 
 // patience is how long a daemon that was stopped may take to come back while a prompt waits.
@@ -83,18 +85,21 @@ func (l *link) with(ctx context.Context, f func(*control.Client) error) error {
 // given the time of a restart.
 func (l *link) back(ctx context.Context, lost error) error {
 	l.forget()
+	start := func() error {
+		_, err := l.connected(ctx)
+		return err
+	}
 	try := func() error {
 		c, err := l.o.Dial(ctx)
 		if err == nil {
 			c.Close()
+		} else if errors.Is(err, control.ErrNotRunning) && l.o.Left != nil && l.o.Left() {
+			return start()
 		}
 		return err
 	}
 	if l.wasKilled(lost) {
-		try = func() error {
-			_, err := l.connected(ctx)
-			return err
-		}
+		try = start
 	}
 
 	until := time.Now().Add(patience)

@@ -61,6 +61,13 @@ func ListenUnix(root string, log *slog.Logger) (*Listener, error) {
 	}, nil
 }
 
+// SocketLeft reports whether there is a socket in a .daycare directory. Without a daemon it is that of one which was killed: one that
+// is stopped removes it.
+func SocketLeft(root string) bool {
+	_, err := os.Lstat(filepath.Join(root, SocketName))
+	return err == nil
+}
+
 // bindUnix listens at a path of any length.
 func bindUnix(path string) (*net.UnixListener, error) {
 	var l *net.UnixListener
