@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openRegular opens a regular file, also behind a link. What is none is not opened at all: a pipe would be
+// openRegular opens a regular file, also behind a link. Anything else is not even opened: a pipe would be
 // waited for, and a watchdog restarts the machine.
 func openRegular(path string) (*os.File, error) {
 	seen, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// openRegular opens a regular file, also behind a link. What is none is not opened, unless it takes the place of
+// openRegular opens a regular file, also behind a link. Anything else is not opened, unless it takes the place of
 // one at this moment; then it is not waited for.
 func openRegular(path string) (*os.File, error) {
 	before, err := os.Stat(path)

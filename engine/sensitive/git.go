@@ -12,7 +12,7 @@ import (
 // harmlessSections are sections of a git configuration whose values git never runs.
 var harmlessSections = []string{"user", "author", "committer", "remote", "branch", "submodule", "url", "color", "lfs", "gc"}
 
-// Bounds of what is read of git: of a file, in bytes, and how many files one repository has.
+// Bounds of what is read of git: of a file, in bytes, and how many files of a repository, and of the user.
 const (
 	maxConfig  = 64 << 10
 	maxConfigs = 50
@@ -28,7 +28,7 @@ func GitNames(tree string) (paths []string) {
 	for _, path := range []string{filepath.Join(common, "config"), filepath.Join(own, "config.worktree")} {
 		n.read(path)
 	}
-	n.everywhere = true
+	n.everywhere, n.files = true, 0 // however many files the repository has
 	for _, path := range gitOfUsers(common) {
 		n.read(path)
 	}
@@ -117,7 +117,7 @@ func gitFolders(tree string) (own, common string) {
 type naming struct {
 	tree  string
 	paths []string
-	files int // read, of maxConfigs
+	files int // read of the repository, or of the user: at most maxConfigs
 
 	// everywhere: they are for all repositories, so that a word such as a branch's name is not meant as a file here.
 	everywhere bool

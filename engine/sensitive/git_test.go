@@ -80,6 +80,8 @@ func TestWhatOtherGitConfigurationsName(t *testing.T) {
 			".config/git/more": "[core] hooksPath = .githooks"}, []string{".githooks"}},
 		"a link to a repository": {map[string]string{"tree/a": "", "real/config": "[core] hooksPath = hooks",
 			".gitconfig": "[core] hooksPath = .githooks"}, []string{"hooks", ".githooks"}},
+		"many included": {map[string]string{"tree/.git/config": strings.Repeat("[include] path = /dev/null\n", 2*maxConfigs),
+			".gitconfig": "[core] hooksPath = .githooks"}, []string{".githooks"}},
 		"of no repository": {map[string]string{"tree/a": "", ".gitconfig": "[core] hooksPath = .githooks"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
