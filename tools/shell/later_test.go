@@ -314,7 +314,7 @@ func TestManyThingsPutAsideAreCounted(t *testing.T) {
 	x := newWorld(t, sandbox.Landlock)
 	var refused []string
 	x.exec.options.Refused = func(_, what string) { refused = append(refused, what) }
-	text := x.runIn(x.w, "cd sub; for i in $(seq 300); do mkdir -p m/$i && echo x > m/$i/.envrc; done; echo end")
+	text := x.runIn(x.w, "cd sub; mkdir -p $(seq -f m/%g 300); for d in m/*; do echo x > $d/.envrc; done; echo end")
 	if left, err := filepath.Glob(filepath.Join(x.w, "sub/m/*/.envrc")); err != nil || len(left) > 0 {
 		t.Errorf("%d stayed, %v", len(left), err)
 	}

@@ -55,7 +55,8 @@ func (p *play) live(ctx context.Context, d *daemon, armed Death) (ended bool) {
 				alone()
 				return p.end(ctx, d, armed)
 			}
-			next.Reset(max(2*poll, 9*time.Since(now))) // looking at hundreds of agents would take a processor
+			// Looking at hundreds of agents, or at a long history, would take a processor.
+			next.Reset(min(max(2*poll, 9*time.Since(now)), nothingFor/4))
 		}
 	}
 }
@@ -90,7 +91,8 @@ func newWatch(p *play) *watch {
 }
 
 func (w *watch) look(now time.Time) sight {
-	if !w.p.allSaid() {
+	said := w.p.allSaid()
+	if !said {
 		w.quiet, w.through = 0, now
 		if now.Sub(w.looked) < nothingFor/32 {
 			return goesOn
@@ -105,15 +107,16 @@ func (w *watch) look(now time.Time) sight {
 	if figure := size + w.p.user.happenings(); figure != w.figure {
 		w.figure, w.since = figure, now
 	}
-	if w.quiet++; rest != "" {
+	if w.quiet++; rest != "" || !said {
 		w.quiet = 0
 	}
 
+	// Where nothing is left to do, nothing has to happen: the look that shows it may have come late.
 	switch p := w.p; {
-	case p.timed() && !p.Scenario.Fails && now.Sub(w.since) > nothingFor+p.h.stalls.between(w.since, now):
+	case w.quiet == 0 && p.timed() && !p.Scenario.Fails && now.Sub(w.since) > nothingFor+p.h.stalls.between(w.since, now):
 		return nothingHappens
-	case !p.allSaid():
-		w.quiet = 0
+	case !said:
+		return goesOn
 	case p.troubles() > p.greeted && (w.quiet > 1 || p.broken() && now.Sub(w.through) > owedAfter):
 		w.quiet, w.through = 0, now
 		return greeting
