@@ -86,14 +86,12 @@ type crowd struct {
 	still chan struct{} // closed when it was one of these, and all of them are stopped
 }
 
-// watch counts until there are too many, and stops them. It does so on a thread that
-// what it counts cannot starve, and without memory being collected in between, which
-// would need the other threads.
+// watch counts until there are too many, and stops them. It does so without memory being
+// collected in between, which would take longer on a machine that has too much to do.
 func (c *crowd) watch() {
 	runtime.LockOSThread()
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(64 << 20)
-	urgent()
 
 	for begun := time.Now(); ; {
 		pause := countOften
@@ -107,13 +105,13 @@ func (c *crowd) watch() {
 		if c.group.has() <= c.most.processes && c.group.holdsMemory() {
 			continue
 		}
-		pids := below(os.Getpid())
-		switch used := memoryOf(pids, c.most.memory); {
-		case len(pids) > c.most.processes:
+		// One more than there may be is enough: whoever counts while they multiply is outrun.
+		pids := below(os.Getpid(), c.most.processes+1)
+		if len(pids) > c.most.processes {
 			c.had.Store(int64(len(pids)))
-		case used > c.most.memory && !c.group.holdsMemory():
+		} else if used := memoryOf(pids, c.most.memory); used > c.most.memory && !c.group.holdsMemory() {
 			c.used.Store(used)
-		default:
+		} else {
 			continue
 		}
 
@@ -151,9 +149,10 @@ func freeze(pid int, how shape) {
 	quiet := 0 // a list of children that changes may miss some: it counts when nothing is new again
 	var moving []int
 	for end := time.Now().Add(20 * time.Second); quiet < 2 && time.Now().Before(end); {
+		began := time.Now()
 		fresh := stop(childrenOf(os.Getpid())) // and orphans
 		for _, p := range moving {
-			state, _ := stat(p)
+			state, _ := status(p)
 			fresh = append(fresh, stop(childrenOf(p))...)
 			if state != 'T' && state != 'Z' && state != 'X' {
 				fresh = append(fresh, p) // the signal has not reached it yet
@@ -163,6 +162,7 @@ func freeze(pid int, how shape) {
 		moving = fresh
 		if quiet++; len(moving) > 0 {
 			quiet = 0
+			time.Sleep(time.Since(began)) // what is to be stopped needs a processor, too
 		}
 	}
 }
@@ -224,24 +224,37 @@ func machineMemory() int64 {
 	return int64(info.Totalram) * int64(info.Unit)
 }
 
-// urgent puts this thread before what it watches, where the system lets it. What it
-// starts does not inherit that.
+// urgent puts this process before what it watches, where the system lets it: all of its threads,
+// because one that works may have to wait for another. Threads and processes that it starts
+// from now on inherit that.
 func urgent() {
-	tid := unix.Gettid()
-	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Priority: 1}
-	if unix.SchedSetAttr(tid, &attr, 0) != nil {
-		unix.Setpriority(unix.PRIO_PROCESS, tid, -10) // or as it is
+	done := map[string]bool{}
+	for range 3 { // a thread may come from one that was not done yet
+		tasks, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return
+		}
+		for _, task := range tasks {
+			tid, err := strconv.Atoi(task.Name())
+			if err != nil || done[task.Name()] {
+				continue
+			}
+			done[task.Name()] = true
+			if unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0) != nil {
+				unix.Setpriority(unix.PRIO_PROCESS, tid, -10) // or as it is
+			}
+		}
 	}
 }
 
-// below are the living descendants of a process.
-func below(pid int) []int {
+// below are the living descendants of a process, so many at the most.
+func below(pid, most int) []int {
 	children := childrenOf
 	if _, err := os.Stat("/proc/thread-self/children"); err != nil {
 		children = byParent() // a kernel without these lists
 	}
 	var all []int
-	for next := []int{pid}; len(next) > 0; next = next[1:] {
+	for next := []int{pid}; len(next) > 0 && len(all) < most; next = next[1:] {
 		children := children(next[0])
 		all = append(all, children...)
 		next = append(next, children...)
@@ -278,7 +291,7 @@ func childrenOf(pid int) []int {
 func byParent() func(pid int) []int {
 	children := map[int][]int{}
 	for _, pid := range processes() {
-		if state, parent := stat(pid); state != 'Z' && state != 'X' {
+		if state, parent := status(pid); state != 'Z' && state != 'X' {
 			children[parent] = append(children[parent], pid)
 		}
 	}
@@ -286,29 +299,32 @@ func byParent() func(pid int) []int {
 	return func(pid int) []int { return children[pid] }
 }
 
-// alive is false for what ended and waits for its parent to notice.
+// alive is false for what ended and waits for its parent to notice: it has no memory any more.
 func alive(pid int) bool {
-	state, _ := stat(pid)
-	return state != 'Z' && state != 'X'
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	return err == nil && !strings.HasPrefix(string(data), "0 ")
 }
 
-// stat returns the state and the parent of a process; X: it does not exist.
-func stat(pid int) (state byte, parent int) {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+// status returns the state and the parent of a process; X: it does not exist. The file stat has them, too, but
+// whoever reads it waits while the process begins another program, and that may wait for a processor.
+func status(pid int) (state byte, parent int) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
 		return 'X', 0
 	}
 
-	// "12 (name) S 1 …": a name may hold anything, also a parenthesis.
-	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
-	if len(fields) < 2 {
-		return 'X', 0
+	state = 'X'
+	for line := range strings.Lines(string(data)) {
+		switch name, value, _ := strings.Cut(line, ":"); name {
+		case "State": // "S (sleeping)"
+			if value = strings.TrimSpace(value); value != "" {
+				state = value[0]
+			}
+		case "PPid":
+			parent, _ = strconv.Atoi(strings.TrimSpace(value)) // 0 if it is not a number: nobody's child
+			return state, parent
+		}
 	}
 
-	parent, err = strconv.Atoi(fields[1])
-	if err != nil {
-		return 'X', 0
-	}
-
-	return fields[0][0], parent
+	return 'X', 0
 }

@@ -1,9 +1,14 @@
 package sandbox
 
 import (
+	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,4 +36,46 @@ func TestThreadsOfAUser(t *testing.T) {
 	}
 
 	t.Errorf("counted are %d threads, listed %d", counted, listed)
+}
+
+// What a supervisor reads of the processes below it.
+func TestStateOfAProcess(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	pid := cmd.Process.Pid
+	becomes := func(want byte) {
+		t.Helper()
+		var state byte
+		var parent int
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			if state, parent = status(pid); state == want {
+				break
+			}
+		}
+		if state != want || parent != os.Getpid() {
+			t.Fatalf("state %q, parent %d; want %q, %d", state, parent, want, os.Getpid())
+		}
+	}
+
+	becomes('S')
+	if !alive(pid) || !slices.Contains(below(os.Getpid(), math.MaxInt), pid) || len(below(os.Getpid(), 0)) != 0 {
+		t.Errorf("what sleeps is not below: %v", below(os.Getpid(), math.MaxInt))
+	}
+
+	cmd.Process.Signal(syscall.SIGSTOP)
+	becomes('T')
+	cmd.Process.Kill()
+	becomes('Z')
+	if alive(pid) || slices.Contains(below(os.Getpid(), math.MaxInt), pid) {
+		t.Errorf("what ended is below: %v", below(os.Getpid(), math.MaxInt))
+	}
+
+	cmd.Wait()
+	if state, parent := status(pid); state != 'X' || parent != 0 || alive(pid) {
+		t.Errorf("what is gone has the state %q, the parent %d", state, parent)
+	}
 }

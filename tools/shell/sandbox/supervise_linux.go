@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -58,6 +59,7 @@ func supervise(most bounds, how shape, argv []string) int {
 		close(gone)
 	}()
 
+	urgent()
 	c := &crowd{most: most, pid: pid, how: how, group: limits, still: make(chan struct{})}
 	go c.watch()
 
@@ -119,8 +121,8 @@ func passOn(pid int, how shape, sig syscall.Signal) {
 
 	all := first[:1]
 	if sig == syscall.SIGTERM || sig == syscall.SIGINT {
-		all = append(all, below(first[0])...)
-		for _, p := range below(os.Getpid()) {
+		all = append(all, below(first[0], math.MaxInt)...)
+		for _, p := range below(os.Getpid(), math.MaxInt) {
 			if !slices.Contains(all, p) && !slices.Contains(spared, p) {
 				all = append(all, p)
 			}
@@ -151,10 +153,11 @@ func reap(pid int, ended chan<- syscall.WaitStatus) {
 // first pass makes sure that the second one is not outrun.
 func endAll() bool {
 	for end := time.Now().Add(20 * time.Second); !childless(); {
-		if time.Now().After(end) {
+		began := time.Now()
+		if began.After(end) {
 			return false
 		}
-		pids := below(os.Getpid())
+		pids := below(os.Getpid(), math.MaxInt)
 		for _, p := range pids {
 			syscall.Kill(p, syscall.SIGSTOP)
 		}
@@ -162,7 +165,7 @@ func endAll() bool {
 		for _, p := range pids {
 			syscall.Kill(p, syscall.SIGKILL)
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(max(time.Millisecond, time.Since(began))) // what is to end needs a processor, too
 	}
 	return true
 }
