@@ -223,8 +223,8 @@ func (x *executor) prepare(ctx context.Context, t *turn, c record.ToolCall, v ho
 	p.tool, p.spec, p.hooked = tool, spec, v
 	p.sources = x.journal.history.Obligations().Sources
 	p.call = tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Agent: x.journal.id, Turn: t.id,
-		Access: guarded(access, p.sources), Sources: texts(p.sources), Hops: t.hops + 1, Route: t.workRoute(x.journal),
-		Message: t.replyTo, Progress: func(text string) {
+		Access: guarded(access, p.sources), Sources: texts(p.sources), Hops: t.hops + 1,
+		Answer: tools.Answer{Route: t.workRoute(x.journal), Message: t.replyTo}, Progress: func(text string) {
 			x.journal.emit(event.ToolProgress, t.id, event.Progress{Call: c.ID, Text: text})
 		}}
 	_, _, asks := t.tools.Get(tools.RequestPermission)

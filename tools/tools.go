@@ -82,15 +82,20 @@ type Call struct {
 	Arguments json.RawMessage // a JSON object that passed the schema
 	Agent     string          // id of the calling agent
 	Turn      string
-	Access    permission.Set  // what the agent may do, with WorkingDir
-	Approved  string          // tag of the request that a user allowed for this very call; "": it needed none
-	Sources   []string        // what the turn has read from outside; none: it speaks for the owner
-	Unasked   bool            // the agent has no request_permission, so what it lacks the call itself asks for
-	Hops      int             // how many agents the cause of the turn has passed
-	Route     message.Address // where the turn's answer goes; zero: to nobody
-	Message   string          // the platform's id of the message that is answered there; "" for none
+	Access    permission.Set // what the agent may do, with WorkingDir
+	Approved  string         // tag of the request that a user allowed for this very call; "": it needed none
+	Sources   []string       // what the turn has read from outside; none: it speaks for the owner
+	Unasked   bool           // the agent has no request_permission, so what it lacks the call itself asks for
+	Hops      int            // how many agents the cause of the turn has passed
+	Answer
 	// Progress, never nil, takes output while the tool runs, for users who watch.
 	Progress func(text string)
+}
+
+// An Answer is where the answer of a turn goes.
+type Answer struct {
+	Route   message.Address // zero: to nobody
+	Message string          // the platform's id of the message that is answered there; "" for none
 }
 
 // A Result is what a call gave.

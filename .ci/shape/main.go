@@ -36,13 +36,13 @@ const (
 var limits = map[string]int{
 	"types over 20 methods":   0,
 	"methods of one type":     20,
-	"structs over 12 fields":  18,
+	"structs over 12 fields":  16,
 	"lines over 140 columns":  0,
 	"folders over 40 files":   1,
-	"lines of one function":   67,
+	"lines of one function":   60,
 	"lines of cmd/daycare":    620,
 	"lines of one file":       500,
-	"functions over 60 lines": 3,
+	"functions over 60 lines": 0,
 }
 
 // A place is something that a figure counts, largest first.

@@ -16,6 +16,10 @@ func (p *talk) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 		return nil
 	}
 	c := p.agents.current()
+	if cmd, ok := readingKey(p, m, c, k.String()); ok {
+		return cmd
+	}
+
 	switch k.String() {
 	case "enter":
 		if c.text.View.Chosen() && in.empty() {
@@ -29,24 +33,6 @@ func (p *talk) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 		return p.takeBack(m)
 	case "esc":
 		return p.escape(m, c)
-	case "pgup", "shift+pgup":
-		return p.scroll(m, -(p.bodyHeight(m) - 2))
-	case "pgdown", "shift+pgdown":
-		return p.scroll(m, p.bodyHeight(m)-2)
-	case "ctrl+home":
-		return p.scroll(m, -1<<20)
-	case "ctrl+end":
-		c.text.View.Follow()
-		return nil
-	case "shift+up":
-		c.text.View.Choose(-1, p.frame(m))
-		return nil
-	case "shift+down":
-		c.text.View.Choose(1, p.frame(m))
-		return nil
-	case "ctrl+t":
-		c.text.View.ToggleAll()
-		return nil
 	case "ctrl+q":
 		openQueue(m)
 		return nil
@@ -76,6 +62,30 @@ func (p *talk) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 		cmd = tea.Batch(cmd, m.call.commands()) // one may have been written just now
 	}
 	return cmd
+}
+
+// readingKey is a key that shows another part of the conversation; false: it is not one.
+func readingKey(p *talk, m *Model, c *conversation, key string) (tea.Cmd, bool) {
+	switch key {
+	case "pgup", "shift+pgup":
+		return p.scroll(m, -(p.bodyHeight(m) - 2)), true
+	case "pgdown", "shift+pgdown":
+		return p.scroll(m, p.bodyHeight(m)-2), true
+	case "ctrl+home":
+		return p.scroll(m, -1<<20), true
+	case "ctrl+end":
+		c.text.View.Follow()
+	case "shift+up":
+		c.text.View.Choose(-1, p.frame(m))
+	case "shift+down":
+		c.text.View.Choose(1, p.frame(m))
+	case "ctrl+t":
+		c.text.View.ToggleAll()
+	default:
+		return nil, false
+	}
+
+	return nil, true
 }
 
 // sendLater sends what is typed when the agent is done. A mention that names no file is

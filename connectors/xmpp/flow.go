@@ -13,16 +13,21 @@ type flow struct {
 	id   string // to resume by; "": cannot be resumed
 	me   jid    // the full address of the session
 	on   bool   // the server counts stanzas
-	read uint32 // stanzas read in this flow
-	done map[uint32]bool
-	h    uint32 // all up to this one are handled
 
+	tally
 	wrote     uint32 // stanzas written
 	unacked   []*sent
 	unheard   []*sent  // the server has them, and their rooms have not repeated them
 	delivered []string // keys of messages that the server has, the newest
 
 	talk
+}
+
+// A tally is how far what the other side wrote in a flow is read and handled.
+type tally struct {
+	read uint32          // stanzas read
+	done map[uint32]bool // that are handled, after one that is not
+	h    uint32          // all up to this one are handled
 }
 
 // A talk is what a session has begun with the server and others.
@@ -53,7 +58,7 @@ const (
 )
 
 func newFlow(me jid) *flow {
-	return &flow{me: me, done: map[uint32]bool{}, talk: talk{awaited: map[string]func(*session, element){},
+	return &flow{me: me, tally: tally{done: map[uint32]bool{}}, talk: talk{awaited: map[string]func(*session, element){},
 		queries: map[string]query{}, archives: map[string]*archive{}, rooms: map[string]*room{}, told: map[string]bool{}}}
 }
 

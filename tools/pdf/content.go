@@ -160,7 +160,7 @@ func (d *drawing) matrix(m []any) matrix {
 	return matrix{n(0), n(1), n(2), n(3), n(4), n(5)}
 }
 
-// operate does one operator; those that draw no text are left out.
+// operate does one operator; those that draw no text are left out. This part is of those that say how text is drawn.
 func (d *drawing) operate(w word, args []any) {
 	s := &d.state
 	switch w {
@@ -176,8 +176,6 @@ func (d *drawing) operate(w word, args []any) {
 		if len(args) == 6 {
 			s.ctm = d.matrix(args).then(s.ctm)
 		}
-	case "BT":
-		d.text, d.line = one, one
 	case "Tc":
 		s.char = num(args, 0)
 	case "Tw":
@@ -188,6 +186,17 @@ func (d *drawing) operate(w word, args []any) {
 		s.leading = num(args, 0)
 	case "Ts":
 		s.rise = num(args, 0)
+	default:
+		d.write(w, args)
+	}
+}
+
+// write does an operator that says where text is drawn, or draws it.
+func (d *drawing) write(w word, args []any) {
+	s := &d.state
+	switch w {
+	case "BT":
+		d.text, d.line = one, one
 	case "Td":
 		d.move(num(args, 0), num(args, 1))
 	case "TD":

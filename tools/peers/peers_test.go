@@ -137,7 +137,7 @@ func callFrom(t *testing.T, h *house, name, args, answered string) tools.Result 
 		t.Fatal(err)
 	}
 	r, err := tool.Run(t.Context(), tools.Call{ID: "c1", Name: name, Agent: "agent", Arguments: json.RawMessage(args), Hops: 3,
-		Route: message.Address{Connector: "chat", ChannelID: "77"}, Message: answered})
+		Answer: tools.Answer{Route: message.Address{Connector: "chat", ChannelID: "77"}, Message: answered}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,8 +90,8 @@ func run(t *testing.T, h Agents, name, args string) tools.Result {
 		if tool.Spec().Name != name {
 			continue
 		}
-		r, err := tool.Run(t.Context(), tools.Call{ID: "c1", Name: name, Agent: "aaaa1111", Arguments: json.RawMessage(args), Message: "m1",
-			Route: message.Address{Connector: "chat", ChannelID: "77"}})
+		r, err := tool.Run(t.Context(), tools.Call{ID: "c1", Name: name, Agent: "aaaa1111", Arguments: json.RawMessage(args),
+			Answer: tools.Answer{Route: message.Address{Connector: "chat", ChannelID: "77"}, Message: "m1"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -86,6 +86,64 @@ func newParts(at ws.Place, loud slog.Level) *Daemon {
 }
 
 func (r *Daemon) open(ctx context.Context, join []string) (err error) {
+	if err := openSettings(r); err != nil {
+		return err
+	}
+
+	r.tokens = apitoken.Open(r.at.Data, r.vol, r.readShared)
+	if r.lock != nil {
+		if err := r.prepareFolders(); err != nil {
+			return err
+		}
+	}
+	r.pairings = pairing.Open(r.at.Data, r.vol)
+	c := r.settings.Current()
+	if err := r.openAgents(ctx, c, join); err != nil {
+		return err
+	}
+	if r.folders, err = permission.OpenFolders(r.vol, r.at, r.readFolder); err != nil {
+		return err
+	}
+	if r.texts, err = unseen.Open(r.vol, r.at); err != nil {
+		return err
+	}
+
+	r.watcher = watch.New(r.log)
+	chain, err := models.New(ctx, c, r.at, r.keyOf, r.provider)
+	if err != nil {
+		return err
+	}
+	r.models.Store(chain)
+	if r.lock != nil {
+		if err := chain.CheckAll(); err != nil {
+			return err
+		}
+	}
+	if err := openStore(r); err != nil {
+		return err
+	}
+
+	r.fires.Machines = r.machines
+	r.clocks = r.newSchedule(r.fires.Gates(gate{r}.run))
+	if r.lock != nil {
+		if err := r.lookAtTasks(); err != nil {
+			return err
+		}
+	}
+
+	r.skills = workbench{r}.newSkills()
+	if r.tools, r.jobs, err = (workbench{r}).newTools(ctx, c); err != nil {
+		return err
+	}
+	if r.lock != nil && c.Tracing.Endpoint != "" {
+		r.tracer = newTracer(ctx, r, c)
+	}
+
+	return r.build(c)
+}
+
+// openSettings reads the settings and opens what reports their mistakes: the log, the events, the list of problems.
+func openSettings(r *Daemon) (err error) {
 	var found []finding.Finding
 	r.readAtStart = reloader{r}.settingsText()
 	if r.settings, found, err = config.NewReloader(r.at.Data, os.LookupEnv, plugins.ConnectorChecks...); err != nil {
@@ -104,52 +162,8 @@ func (r *Daemon) open(ctx context.Context, join []string) (err error) {
 	r.events = event.NewStream(cuid.New()[:8])
 	r.problems = engine.NewProblems(r.log, r.events)
 	reloader{r}.readSettings(found)
-	r.tokens = apitoken.Open(r.at.Data, r.vol, r.readShared)
-	if r.lock != nil {
-		if err := r.prepareFolders(); err != nil {
-			return err
-		}
-	}
-	r.pairings = pairing.Open(r.at.Data, r.vol)
-	c := r.settings.Current()
-	if err := r.openAgents(ctx, c, join); err != nil {
-		return err
-	}
-	if r.folders, err = permission.OpenFolders(r.vol, r.at, r.readFolder); err != nil {
-		return err
-	}
-	if r.texts, err = unseen.Open(r.vol, r.at); err != nil {
-		return err
-	}
-	r.watcher = watch.New(r.log)
-	chain, err := models.New(ctx, c, r.at, r.keyOf, r.provider)
-	if err != nil {
-		return err
-	}
-	r.models.Store(chain)
-	if r.lock != nil {
-		if err := chain.CheckAll(); err != nil {
-			return err
-		}
-	}
-	if err := openStore(r); err != nil {
-		return err
-	}
-	r.fires.Machines = r.machines
-	r.clocks = r.newSchedule(r.fires.Gates(gate{r}.run))
-	if r.lock != nil {
-		if err := r.lookAtTasks(); err != nil {
-			return err
-		}
-	}
-	r.skills = workbench{r}.newSkills()
-	if r.tools, r.jobs, err = (workbench{r}).newTools(ctx, c); err != nil {
-		return err
-	}
-	if r.lock != nil && c.Tracing.Endpoint != "" {
-		r.tracer = newTracer(ctx, r, c)
-	}
-	return r.build(c)
+
+	return nil
 }
 
 // openStore opens the store of attachments.
