@@ -520,3 +520,14 @@ func TestAMachineFarAway(t *testing.T) {
 		m.own(agent)
 	}
 }
+
+// Servers that take a connection and are too slow to say who they are, because they have a lot to do, are tried again.
+func TestServersThatAreSlowAtFirst(t *testing.T) {
+	t.Parallel()
+	s := clustertest.Serve(t, clustertest.Store(t), 0)
+	w := clustertest.WayTo(t, s)
+	w.Late(2 * askFor)
+	time.AfterFunc(askFor, func() { w.Late(0) })
+	m := joinWith(t, s, newRoot(t), 5*time.Second, func(c *Config) { c.Servers = []string{w.URL} })
+	m.make("one")
+}

@@ -153,20 +153,23 @@ const (
 )
 
 // connect connects to the servers, and makes in JetStream what is missing.
-func connect(ctx context.Context, c Config) (*nats.Conn, *natsStore, error) {
-	conn, err := nats.Connect(strings.Join(c.Servers, ","), append(c.Access.options(), nats.Name("daycare "+c.Name), nats.MaxReconnects(-1),
-		nats.ReconnectWait(200*time.Millisecond),
-		nats.IgnoreDiscoveredServers(), // those that the settings name, and no others, are trusted
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			c.Log.Debug("connection to the servers", "err", err)
-		}),
-		nats.ReconnectBufSize(-1))...) // what was published while away must not be sent later, blindly
+func connect(ctx context.Context, c Config) (conn *nats.Conn, s *natsStore, err error) {
+	err = answered(ctx, askFor, func(context.Context) error {
+		conn, err = nats.Connect(strings.Join(c.Servers, ","), append(c.Access.options(), nats.Name("daycare "+c.Name),
+			nats.Timeout(askFor), nats.MaxReconnects(-1), nats.ReconnectWait(200*time.Millisecond),
+			nats.IgnoreDiscoveredServers(), // those that the settings name, and no others, are trusted
+			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+				c.Log.Debug("connection to the servers", "err", err)
+			}),
+			nats.ReconnectBufSize(-1))...) // what was published while away must not be sent later, blindly
+		return err
+	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("join the cluster on %s: %w", strings.Join(c.Servers, ", "), err)
 	}
 	js, err := jetstream.New(conn)
 	err = errors.Join(err, fits(conn))
-	s := &natsStore{js: js, replicas: max(c.Copies.Servers, 1)}
+	s = &natsStore{js: js, replicas: max(c.Copies.Servers, 1)}
 	if err == nil { // servers that were just started elect a leader first
 		s.handles, err = s.ensure(ctx, cmp.Or(c.Lease, defaultLease))
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -214,7 +215,8 @@ func unanswered(err error) bool {
 		return true
 	}
 	return slices.ContainsFunc([]error{jetstream.ErrNoStreamResponse, nats.ErrNoResponders, nats.ErrTimeout, nats.ErrConnectionClosed,
-		nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, context.DeadlineExceeded},
+		nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, context.DeadlineExceeded,
+		os.ErrDeadlineExceeded},
 		func(one error) bool { return errors.Is(err, one) })
 }
 
