@@ -91,7 +91,7 @@ var passes = map[string]pass{
 	"engine/workspace": {1, daycares},
 	"tools/shell/guard": {8,
 		"what appeared is looked at, without following links; what is changed is found beneath the open granted folder"},
-	"tools/shell/sandbox":                   {22, machines},
+	"tools/shell/sandbox":                   {20, machines},
 	"tools/shell/sandbox/probe":             {7, "of its own folder"},
 	"tools/shell/sandbox/restrict_linux.go": {3, "without links, beneath what is pinned"},
 	"tools/shell/sandbox/view.go": {6,

@@ -186,7 +186,7 @@ func memoryOf(pids []int, enough int64) int64 {
 
 // resident is the memory of a process that belongs to no file.
 func resident(pid int) int64 {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	data, err := about(pid, "statm")
 	if err != nil {
 		return 0 // it ended
 	}
@@ -200,7 +200,7 @@ func resident(pid int) int64 {
 
 // proportional is its memory with its part of what it shares.
 func proportional(pid int) int64 {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+	data, err := about(pid, "smaps_rollup")
 	if err != nil {
 		return resident(pid)
 	}
@@ -265,15 +265,14 @@ func below(pid, most int) []int {
 
 // childrenOf asks each thread of a process for its children.
 func childrenOf(pid int) []int {
-	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
-	tasks, err := os.ReadDir(dir)
+	tasks, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
 	if err != nil {
 		return nil // it ended
 	}
 
 	var children []int
 	for _, task := range tasks {
-		data, err := os.ReadFile(dir + task.Name() + "/children")
+		data, err := about(pid, "task/"+task.Name()+"/children")
 		if err != nil {
 			continue
 		}
@@ -285,6 +284,11 @@ func childrenOf(pid int) []int {
 	}
 
 	return children
+}
+
+// about is what the kernel says of a process in one of its files.
+func about(pid int, file string) ([]byte, error) {
+	return os.ReadFile("/proc/" + strconv.Itoa(pid) + "/" + file)
 }
 
 // byParent asks every process of the system for its parent.
@@ -301,14 +305,14 @@ func byParent() func(pid int) []int {
 
 // alive is false for what ended and waits for its parent to notice: it has no memory any more.
 func alive(pid int) bool {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	data, err := about(pid, "statm")
 	return err == nil && !strings.HasPrefix(string(data), "0 ")
 }
 
 // status returns the state and the parent of a process; X: it does not exist. The file stat has them, too, but
 // whoever reads it waits while the process begins another program, and that may wait for a processor.
 func status(pid int) (state byte, parent int) {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	data, err := about(pid, "status")
 	if err != nil {
 		return 'X', 0
 	}
