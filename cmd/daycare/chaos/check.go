@@ -133,7 +133,7 @@ func (c *checker) clean(v view) {
 
 // waitsFor says what is missing, for a case that does not get on.
 func (c *checker) waitsFor() string {
-	rest, _, err := newFollower(c.play.root).rest()
+	rest, _, err := newFollower(c.play.root, c.play.known).rest()
 	if err != nil {
 		return fmt.Sprintf("the files cannot be read: %v", err)
 	}

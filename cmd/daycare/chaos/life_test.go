@@ -31,7 +31,7 @@ func TestWhatALifeShows(t *testing.T) {
 			write(t, filepath.Join(agent, "inbox.jsonl"), tt.inbox)
 			c := Case{Scenario: &Scenario{Name: "test"}}
 			p := &play{Case: c, h: &harness{stalls: &stallClock{}}, result: &Result{Totals: Totals{Deaths: tt.deaths}},
-				process:      process{follow: newFollower(filepath.Dir(filepath.Dir(agent)))},
+				process:      process{follow: newFollower(filepath.Dir(filepath.Dir(agent)), nil)},
 				conversation: conversation{user: newUser(&world{}, "", "", ""), said: make(chan struct{})}}
 			if tt.said {
 				close(p.said)

@@ -120,11 +120,13 @@ func (o *owed) rest() string {
 // than what was added to their logs since it last looked.
 type follower struct {
 	root   string
+	known  map[string]line      // lines that were read before, by their text
 	agents map[string]*followed // by folder
 }
 
 type followed struct {
 	owed           *owed
+	known          map[string]line
 	inbox, history tail
 }
 
@@ -135,8 +137,8 @@ type tail struct {
 	saved int64 // when it was written, in nanoseconds
 }
 
-func newFollower(root string) *follower {
-	return &follower{root: root, agents: map[string]*followed{}}
+func newFollower(root string, known map[string]line) *follower {
+	return &follower{root: root, known: known, agents: map[string]*followed{}}
 }
 
 // rest says what is left to do, and how many bytes of logs were read in all; "": nothing.
@@ -150,7 +152,7 @@ func (f *follower) rest() (rest string, size int64, err error) {
 	for _, dir := range dirs {
 		one := f.agents[dir]
 		if one == nil || !one.catchUp(dir) {
-			if one, err = follow(dir); err != nil {
+			if one, err = f.follow(dir); err != nil {
 				return "", 0, err
 			}
 			f.agents[dir] = one
@@ -191,8 +193,8 @@ func filesIn(dir string) (names []string) {
 }
 
 // follow reads the logs of an agent from the beginning.
-func follow(dir string) (*followed, error) {
-	one := &followed{owed: newOwed()}
+func (f *follower) follow(dir string) (*followed, error) {
+	one := &followed{owed: newOwed(), known: f.known}
 	closed, err := filepath.Glob(filepath.Join(dir, "history", "*.jsonl"))
 	if err != nil {
 		return nil, err
@@ -201,7 +203,7 @@ func follow(dir string) (*followed, error) {
 	slices.Sort(closed)
 
 	for _, path := range closed {
-		if err := new(tail).read(path, one.owed.record); err != nil && !errors.Is(err, errOther) {
+		if err := new(tail).read(path, one.known, one.owed.record); err != nil && !errors.Is(err, errOther) {
 			return nil, err
 		}
 	}
@@ -215,8 +217,8 @@ func follow(dir string) (*followed, error) {
 
 // catchUp reads what was added; false: the logs are others, or were edited.
 func (one *followed) catchUp(dir string) bool {
-	return one.inbox.read(filepath.Join(dir, "inbox.jsonl"), one.owed.item) == nil &&
-		one.history.read(filepath.Join(dir, "history.jsonl"), one.owed.record) == nil
+	return one.inbox.read(filepath.Join(dir, "inbox.jsonl"), one.known, one.owed.item) == nil &&
+		one.history.read(filepath.Join(dir, "history.jsonl"), one.known, one.owed.record) == nil
 }
 
 // errOther: the file is another one than before.
@@ -224,7 +226,7 @@ var errOther = errors.New("another file")
 
 // read shows the lines that were added to a log. A last line without its end is left for
 // the next time. One that cannot be read is judged elsewhere.
-func (t *tail) read(path string, show func(line)) error {
+func (t *tail) read(path string, known map[string]line, show func(line)) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) && t.inode == 0 {
 		return nil
@@ -254,8 +256,8 @@ func (t *tail) read(path string, show func(line)) error {
 			break
 		}
 		t.at += int64(len(raw))
-		var l line
-		if json.Unmarshal(whole, &l) == nil {
+		l, ok := known[string(whole)]
+		if ok || json.Unmarshal(whole, &l) == nil {
 			show(l)
 		}
 	}

@@ -52,7 +52,7 @@ func TestFollower(t *testing.T) {
 			if err := os.MkdirAll(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			f := newFollower(root)
+			f := newFollower(root, nil)
 			for n := range max(len(tt.inbox), len(tt.history)) + 1 { // a line more each time
 				grow(t, filepath.Join(dir, "inbox.jsonl"), tt.inbox, n)
 				grow(t, filepath.Join(dir, "history.jsonl"), tt.history, n)
@@ -60,7 +60,7 @@ func TestFollower(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for _, one := range []*follower{f, newFollower(root)} {
+			for _, one := range []*follower{f, newFollower(root, nil)} {
 				got, _, err := one.rest()
 				if err != nil || tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 					t.Errorf("left to do: %q (%v), want %q", got, err, tt.want)

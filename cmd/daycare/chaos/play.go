@@ -177,7 +177,7 @@ func (p *play) begin() (*daemon, Death, error) {
 		}
 	}
 
-	p.follow = newFollower(p.root)
+	p.follow = newFollower(p.root, p.known)
 	l := launch{binary: p.h.Binary, workspace: filepath.Dir(p.root), arguments: p.arguments, dir: p.dir, life: p.life,
 		failpoint: armed.Failpoint, mirror: p.mirror, bug: p.Bug, secret: p.h.secret, ahead: p.ahead, limit: p.Limit,
 		collects: p.Random != nil}

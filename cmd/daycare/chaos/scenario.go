@@ -139,7 +139,7 @@ func ended(_ context.Context, u *user) error { return os.WriteFile(enough(u.effe
 // calm waits until the logs say that nothing is left to do, also once the daemon has answered: while the power is cut, files
 // are missing in which something is left.
 func calm(ctx context.Context, u *user) error {
-	f := newFollower(u.root)
+	f := newFollower(u.root, nil)
 	nothing := func() bool {
 		rest, _, err := f.rest()
 		return rest == "" && err == nil
