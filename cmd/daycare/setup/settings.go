@@ -20,7 +20,7 @@ import (
 // Saved is the effect of settings that were written.
 type Saved struct {
 	When    string            // they apply, for users
-	Running bool              // a daemon has read them
+	Running bool              // a daemon has read them, or will soon
 	Found   []finding.Finding // that it reported
 }
 
@@ -42,8 +42,12 @@ func SaveSettings(ctx context.Context, c *term.App, home string, before, after [
 
 	now, _, err := config.LoadText(home, after, os.LookupEnv, plugins.ConnectorChecks...)
 	client, dialErr := c.Dial(ctx, workspace.OfData(home))
-	if dialErr != nil {
+	if errors.Is(dialErr, control.ErrNotRunning) {
 		return Saved{When: "it takes effect at the next start"}, nil
+	}
+	if dialErr != nil { // such as another user's daemon, which watches the file all the same
+		c.Warn("the daemon cannot be asked: %v", dialErr)
+		return Saved{When: "a daemon that runs applies it by itself", Running: true}, nil
 	}
 
 	saved := Saved{When: "the daemon applies it now", Running: true}
