@@ -153,8 +153,16 @@ func TestEditRecord(t *testing.T) {
 		return true;
 	})()`)
 	p.do("click beside what is changed", chromedp.MouseClickXY(5, 5))
+	p.press("Escape")
+	p.told("Press Esc again")
+	p.wait(`(() => {
+		const said = document.getElementById("toast"), at = said.getBoundingClientRect();
+		return said.contains(document.elementFromPoint(at.x + at.width / 2, at.y + at.height / 2));
+	})()`, "the message is before the dialog")
 	p.click("button", "Publish")
 	p.told(fmt.Sprintf("Record %d is published", seq))
+	p.wait(`!document.querySelector("dialog") && document.getElementById("toast").innerText.includes("is published")`,
+		"the message stays when the dialog is closed")
 	w.until("it is on disk", func() bool { return strings.Contains(w.history(agent), "the other") })
 	if want := strings.Replace(number, "first", "other", 1); !strings.Contains(w.history(agent), want) {
 		t.Errorf("the history has no %s:\n%s", want, w.history(agent))

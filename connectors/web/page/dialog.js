@@ -2,13 +2,14 @@
 import { h, icon } from './dom.js';
 
 // open shows a modal dialog with these children and returns it. It is named by label, closed by Esc and, while nothing was changed
-// in its fields, by a click beside it, and gives the focus back, unless what was done with it has put the focus elsewhere. kind is
-// 'box' (centred), 'sheet' (a pane at the right) or 'palette'.
+// in its fields, by a click beside it, and gives the focus back, unless what was done with it has put the focus elsewhere. A longer
+// text that was changed takes a second Esc. kind is 'box' (centred), 'sheet' (a pane at the right) or 'palette'.
 export function open(kind, label, ...children) {
   const dialog = h(`dialog.${kind}`, { 'aria-label': label }, ...children);
   const before = document.activeElement;
   dialog.addEventListener('close', () => {
     const taken = document.activeElement !== document.body && !dialog.contains(document.activeElement);
+    if (dialog.contains(message())) document.body.append(message());
     dialog.remove();
     if (taken) return;
     if (before?.isConnected) before.focus();
@@ -22,9 +23,16 @@ export function open(kind, label, ...children) {
   });
   dialog.addEventListener('click', (e) => {
     if (e.target !== dialog || pressed !== dialog) return;
-    const changed = fields.find(([field, before]) => stateOf(field) !== before);
+    const changed = fields.find(isChanged);
     if (changed) changed[0].focus();
     else dialog.close();
+  });
+  let warned = false;
+  dialog.addEventListener('cancel', (e) => {
+    if (e.target !== dialog || warned || !fields.some((one) => one[0].matches('textarea') && isChanged(one))) return;
+    e.preventDefault();
+    warned = true;
+    toast('Press Esc again to discard what you changed');
   });
   document.body.append(dialog);
   dialog.showModal();
@@ -32,6 +40,7 @@ export function open(kind, label, ...children) {
 }
 
 const stateOf = (field) => `${field.checked} ${field.value}`;
+const isChanged = ([field, before]) => stateOf(field) !== before;
 
 // ask asks a question and returns whether yes was chosen. body says what will change and what will not; field,
 // if there is one, is {label, value} of a text that is asked for: then the answer is the text, or null.
@@ -74,11 +83,14 @@ export function sheet(title, note, ...children) {
 }
 
 let hide = null;
+const message = () => document.getElementById('toast');
 
 // toast shows a short message at the bottom for some seconds, and while it is pointed at or has the focus; action,
 // {label, run}, is a button in it.
 export function toast(text, { action, ms = 5000 } = {}) {
-  const node = document.getElementById('toast');
+  const node = message();
+  const over = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body;
+  if (node.parentNode !== over) over.append(node); // behind a modal dialog it could be neither read nor pressed
   clearTimeout(hide);
   const done = () => {
     node.hidden = true;
