@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,12 +81,10 @@ func TestConnectorsAddAsksWhoYouAre(t *testing.T) {
 	}
 	bot.Push(telegramtest.Text(1002, "ping"))
 	waitFor(t, "an answer through the new connector", func() bool {
-		for _, m := range bot.Sent() {
-			if m.Chat == "1002" && m.Text == "heard ping" {
-				return true
-			}
-		}
-		return false
+		// A hello that was not confirmed to Telegram any more comes again, and both may be answered together.
+		return slices.ContainsFunc(bot.Sent(), func(m telegramtest.Sent) bool {
+			return m.Chat == "1002" && strings.HasPrefix(m.Text, "heard ") && strings.Contains(m.Text, "ping")
+		})
 	})
 }
 
