@@ -379,15 +379,43 @@ func TestHTTP(t *testing.T) {
 	if resp := post(list, "Host", "evil.example"); resp.StatusCode != http.StatusOK { // Go sends the host of the URL
 		t.Errorf("a Host among the headers: %s", resp.Status)
 	}
-	for range maxSessions {
-		if resp := post(hello); resp.StatusCode == http.StatusServiceUnavailable {
-			if resp.Header.Get("Retry-After") == "" {
-				t.Error("a refusal without Retry-After")
+	refused := func(who string) (after int) {
+		t.Helper()
+		for n := range maxSessions + 1 {
+			if resp := post(hello, "X-Peer", who); resp.StatusCode == http.StatusServiceUnavailable {
+				if resp.Header.Get("Retry-After") == "" {
+					t.Error("a refusal without Retry-After")
+				}
+				return n
 			}
-			return
 		}
+		return maxSessions + 1
 	}
-	t.Errorf("%d sessions are open", maxSessions+1)
+	if n := refused("eve"); n != maxSessions/2 {
+		t.Errorf("one peer has %d sessions", n)
+	}
+	another := post(hello, "X-Peer", "bob").Header.Get("Mcp-Session-Id")
+	if another == "" {
+		t.Error("sessions of one peer keep another one away")
+	}
+	refused("ada")
+	if n := refused("bob"); n != 0 {
+		t.Errorf("%d sessions are open", maxSessions+n)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, server.URL+"/mcp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Mcp-Session-Id", another)
+	r.Header.Set("X-Peer", "bob")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil || resp.StatusCode != http.StatusNoContent {
+		t.Fatalf("a session is not ended: %v, %v", resp, err)
+	}
+	resp.Body.Close()
+	if n := refused("bob"); n != 1 {
+		t.Errorf("after one has ended %d are begun", n)
+	}
 }
 
 // A line that never ends ends the connection, and not the memory.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -15,13 +16,16 @@ import (
 const (
 	// maxBody bounds one request, in bytes: a message of 1 MiB fits, however it is escaped.
 	maxBody = 8 << 20
-	// maxSessions bounds the sessions that are open at once. Each is a few goroutines and some KB.
+	// maxSessions bounds the sessions that are open at once. Each is a few goroutines and some KB. Nobody may have more
+	// than half of them, so that one client that ends none of its own, or one token, keeps no others away.
 	maxSessions = 64
 	// idle is how long a session without a request is kept: some clients never end theirs, and one
 	// that comes back after this begins a new one.
 	idle = 4 * time.Hour
 	// sessionless is the first version of the protocol without sessions.
 	sessionless = "2026-07-28"
+	// sessionHeader names the session of a request, and that which an answer begins.
+	sessionHeader = "Mcp-Session-Id"
 )
 
 // tokenPeer is where the peer of a request is among what is known of its token.
@@ -42,15 +46,23 @@ func wire(server *sdk.Server, log *slog.Logger, identify func(*http.Request) Pee
 	single := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
 		Logger: log, MaxRequestBodyBytes: maxBody, Stateless: true, PropagateRequestCancellation: true})
 
+	open := &roll{server: server, of: map[string]string{}, begun: map[string]int{}}
+
 	chosen := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r, end := ending(r)
 		defer end()
 		switch {
 		case r.Header.Get("Mcp-Protocol-Version") >= sessionless:
 			single.ServeHTTP(w, r)
-		case r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "" && full(server):
-			w.Header().Set("Retry-After", "60")
-			http.Error(w, "too many sessions are open; end one (DELETE), or try again later", http.StatusServiceUnavailable)
+		case r.Method == http.MethodPost && r.Header.Get(sessionHeader) == "":
+			who := identify(r).Name
+			if !open.begin(who) {
+				w.Header().Set("Retry-After", "60")
+				http.Error(w, "too many sessions are open; end one (DELETE), or try again later", http.StatusServiceUnavailable)
+				return
+			}
+			defer func() { open.add(who, w.Header().Get(sessionHeader)) }()
+			sessions.ServeHTTP(w, r)
 		default:
 			sessions.ServeHTTP(w, r)
 		}
@@ -95,11 +107,49 @@ func ending(r *http.Request) (*http.Request, func()) {
 	return r.WithContext(ctx), cancel
 }
 
-// full reports whether no other session may begin.
-func full(server *sdk.Server) bool {
-	n := 0
-	for range server.Sessions() {
-		n++
+// A roll is whose the open sessions are.
+type roll struct {
+	server *sdk.Server
+	mu     sync.Mutex
+	of     map[string]string // who began a session, by its id
+	begun  map[string]int    // how many are just beginning, by who begins them
+}
+
+// begin reports whether someone may begin another session; then add follows.
+func (r *roll) begin(who string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all, own, open := 0, r.begun[who], map[string]string{}
+	for _, n := range r.begun {
+		all += n
 	}
-	return n >= maxSessions
+	for s := range r.server.Sessions() {
+		all++
+		if by, ok := r.of[s.ID()]; ok {
+			open[s.ID()] = by
+			if by == who {
+				own++
+			}
+		}
+	}
+	r.of = open // the others have ended
+	if all >= maxSessions || own >= maxSessions/2 {
+		return false
+	}
+
+	r.begun[who]++
+
+	return true
+}
+
+// add notes a session that has begun; without an id none has.
+func (r *roll) add(who, id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.begun[who]--; r.begun[who] == 0 {
+		delete(r.begun, who)
+	}
+	if id != "" {
+		r.of[id] = who
+	}
 }
