@@ -195,9 +195,7 @@ func TestFilesStayWithTheirAgent(t *testing.T) {
 	if got := fmt.Sprint(w.filesIn(agent)); got != "[user_message list.txt]" {
 		t.Errorf("the history has the files %s", got)
 	}
-	if eval[bool](p, "document.querySelector('main .chips').innerText !== ''") {
-		t.Error("a file that was sent is still attached")
-	}
+	p.wait("document.querySelector('main .chips').innerText === ''", "a file that was sent is no longer attached")
 }
 
 // A page of older records that comes after the transcript was read anew leaves no hole in it.

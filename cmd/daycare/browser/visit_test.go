@@ -23,7 +23,8 @@ rules:
 // agent whose answer streams in and is the same after a reload and on disk.
 func TestFirstVisit(t *testing.T) {
 	t.Parallel()
-	w := newWorkspace(t, talkScript, "")
+	slow := strings.Replace(talkScript, "250ms", "600ms", 1) // a busy machine needs some seconds to show the agent
+	w := newWorkspace(t, slow, "")
 	w.write("notes.txt", "milk and bread\n")
 	w.start()
 	address := w.address()
