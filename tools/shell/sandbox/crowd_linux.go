@@ -23,6 +23,9 @@ const (
 	youngFor    = 10 * time.Second
 )
 
+// many processes are so many that what counts them may have to wait for a processor.
+const many = MaxProcesses / 8
+
 // limitThreads has the kernel refuse more than so many threads and processes to the
 // process that is started next, until lift is called with its id: this one must be able
 // to work when there are no more. The kernel counts all of a user's and never refuses
@@ -84,6 +87,28 @@ type crowd struct {
 	had   atomic.Int64  // how many there were; 0: never too many
 	used  atomic.Int64  // how many bytes; 0: never too many
 	still chan struct{} // closed when it was one of these, and all of them are stopped
+
+	hurried bool // all threads of this process are urgent
+}
+
+// hurry puts this process before a command that has many processes: all of its threads, because one that works may have to
+// wait for another.
+func (c *crowd) hurry(processes int) {
+	if c.hurried || processes < many {
+		return
+	}
+	c.hurried = true
+	for range 2 { // a thread may come from one that was not urgent yet
+		tasks, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return
+		}
+		for _, task := range tasks {
+			if tid, err := strconv.Atoi(task.Name()); err == nil {
+				urgent(tid)
+			}
+		}
+	}
 }
 
 // watch counts until there are too many, and stops them. It does so without memory being
@@ -92,6 +117,8 @@ func (c *crowd) watch() {
 	runtime.LockOSThread()
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(64 << 20)
+
+	urgent(unix.Gettid())
 
 	for begun := time.Now(); ; {
 		pause := countOften
@@ -102,11 +129,13 @@ func (c *crowd) watch() {
 		unix.Nanosleep(&t, nil) // not time.Sleep: that takes another thread to end
 
 		// With a group that bounds both, that is all there is to read.
-		if c.group.has() <= c.most.processes && c.group.holdsMemory() {
+		if n := c.group.has(); n <= c.most.processes && c.group.holdsMemory() {
+			c.hurry(n)
 			continue
 		}
 		// One more than there may be is enough: whoever counts while they multiply is outrun.
 		pids := below(os.Getpid(), c.most.processes+1)
+		c.hurry(len(pids))
 		if len(pids) > c.most.processes {
 			c.had.Store(int64(len(pids)))
 		} else if used := memoryOf(pids, c.most.memory); used > c.most.memory && !c.group.holdsMemory() {
@@ -224,26 +253,11 @@ func machineMemory() int64 {
 	return int64(info.Totalram) * int64(info.Unit)
 }
 
-// urgent puts this process before what it watches, where the system lets it: all of its threads,
-// because one that works may have to wait for another. Threads and processes that it starts
-// from now on inherit that.
-func urgent() {
-	done := map[string]bool{}
-	for range 3 { // a thread may come from one that was not done yet
-		tasks, err := os.ReadDir("/proc/self/task")
-		if err != nil {
-			return
-		}
-		for _, task := range tasks {
-			tid, err := strconv.Atoi(task.Name())
-			if err != nil || done[task.Name()] {
-				continue
-			}
-			done[task.Name()] = true
-			if unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0) != nil {
-				unix.Setpriority(unix.PRIO_PROCESS, tid, -10) // or as it is
-			}
-		}
+// urgent puts a thread of this process before what it watches, where the system lets it. Threads that it starts from now on
+// inherit that.
+func urgent(tid int) {
+	if unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0) != nil {
+		unix.Setpriority(unix.PRIO_PROCESS, tid, -10) // or as it is
 	}
 }
 

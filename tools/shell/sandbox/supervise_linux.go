@@ -59,7 +59,6 @@ func supervise(most bounds, how shape, argv []string) int {
 		close(gone)
 	}()
 
-	urgent()
 	c := &crowd{most: most, pid: pid, how: how, group: limits, still: make(chan struct{})}
 	go c.watch()
 
