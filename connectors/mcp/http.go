@@ -16,8 +16,8 @@ import (
 const (
 	// maxBody bounds one request, in bytes: a message of 1 MiB fits, however it is escaped.
 	maxBody = 8 << 20
-	// maxSessions bounds the sessions that are open at once. Each is a few goroutines and some KB. Nobody may have more
-	// than half of them, so that one client that ends none of its own, or one token, keeps no others away.
+	// maxSessions bounds the sessions that are open at once. Each is a few goroutines and some KB. One token may have
+	// half of them, so that it keeps no others away, also where its clients end none.
 	maxSessions = 64
 	// idle is how long a session without a request is kept: some clients never end theirs, and one
 	// that comes back after this begins a new one.
