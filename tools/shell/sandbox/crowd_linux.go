@@ -48,17 +48,25 @@ func limitThreads(most int) (lift func(pid int)) {
 	}
 }
 
-// threadsOf counts the threads of a user. It is done before each command, so no folder but that of all processes is
-// read: a process's folder of threads has a link for each of them, beside the two that every folder has.
-func threadsOf(uid uint32) (n uint64) {
+// threadsOf counts the threads of a user. It is done before each command, so no folder but that of all processes is read.
+func threadsOf(uid uint32) (all uint64) {
 	for _, pid := range processes() {
-		var st unix.Stat_t
-		if unix.Stat("/proc/"+strconv.Itoa(pid)+"/task", &st) == nil && st.Uid == uid && st.Nlink > 2 {
-			n += uint64(st.Nlink) - 2
+		if n, of := threads(pid); of == uid {
+			all += n
 		}
 	}
 
-	return n
+	return all
+}
+
+// threads is how many a process has, and whose they are. Its folder of threads has a link for each of them, beside the
+// two that every folder has.
+func threads(pid int) (n uint64, uid uint32) {
+	var st unix.Stat_t
+	if unix.Stat("/proc/"+strconv.Itoa(pid)+"/task", &st) != nil || st.Nlink < 2 {
+		return 0, st.Uid
+	}
+	return uint64(st.Nlink) - 2, st.Uid
 }
 
 // processes are the ids of all processes of the system.
@@ -111,13 +119,13 @@ func (c *crowd) hurry(processes int) {
 	}
 }
 
-// watch counts until there are too many, and stops them. It does so without memory being
-// collected in between, which would take longer on a machine that has too much to do.
+// watch counts until there are too many, and stops them. It does so on a thread that
+// what it counts cannot starve, and without memory being collected in between, which
+// would need the other threads.
 func (c *crowd) watch() {
 	runtime.LockOSThread()
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(64 << 20)
-
 	urgent(unix.Gettid())
 
 	for begun := time.Now(); ; {
@@ -309,7 +317,7 @@ func about(pid int, file string) ([]byte, error) {
 func byParent() func(pid int) []int {
 	children := map[int][]int{}
 	for _, pid := range processes() {
-		if state, parent := status(pid); state != 'Z' && state != 'X' {
+		if _, parent := status(pid); alive(pid) {
 			children[parent] = append(children[parent], pid)
 		}
 	}
@@ -317,10 +325,16 @@ func byParent() func(pid int) []int {
 	return func(pid int) []int { return children[pid] }
 }
 
-// alive is false for what ended and waits for its parent to notice: it has no memory any more.
+// alive is false for what ended and waits for its parent to notice: it has no memory any more. One whose first thread alone
+// has ended looks the same, and has others.
 func alive(pid int) bool {
 	data, err := about(pid, "statm")
-	return err == nil && !strings.HasPrefix(string(data), "0 ")
+	if err != nil || !strings.HasPrefix(string(data), "0 ") {
+		return err == nil
+	}
+	n, _ := threads(pid)
+
+	return n > 1
 }
 
 // status returns the state and the parent of a process; X: it does not exist. The file stat has them, too, but

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -77,5 +78,34 @@ func TestStateOfAProcess(t *testing.T) {
 	cmd.Wait()
 	if state, parent := status(pid); state != 'X' || parent != 0 || alive(pid) {
 		t.Errorf("what is gone has the state %q, the parent %d", state, parent)
+	}
+}
+
+// A process whose first thread has ended is a zombie by its state, and runs.
+func TestAProcessWithoutItsFirstThread(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no python3 here")
+	}
+	cmd := exec.Command(python, "-c", `import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(60,)).start()
+ctypes.CDLL(None).syscall(`+strconv.Itoa(unix.SYS_EXIT)+`, 0)`)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := cmd.Process.Pid
+	var state byte
+	for end := time.Now().Add(20 * time.Second); state != 'Z' && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		state, _ = status(pid)
+	}
+	if state != 'Z' || !alive(pid) || !slices.Contains(below(os.Getpid(), math.MaxInt), pid) ||
+		!slices.Contains(byParent()(os.Getpid()), pid) {
+		t.Errorf("its state is %q, below are %v", state, below(os.Getpid(), math.MaxInt))
+	}
+
+	cmd.Process.Kill()
+	cmd.Wait()
+	if alive(pid) {
+		t.Error("it lives")
 	}
 }
