@@ -126,7 +126,6 @@ type follower struct {
 
 type followed struct {
 	owed           *owed
-	known          map[string]line
 	inbox, history tail
 }
 
@@ -151,7 +150,7 @@ func (f *follower) rest() (rest string, size int64, err error) {
 	var all []string
 	for _, dir := range dirs {
 		one := f.agents[dir]
-		if one == nil || !one.catchUp(dir) {
+		if one == nil || !one.catchUp(dir, f.known) {
 			if one, err = f.follow(dir); err != nil {
 				return "", 0, err
 			}
@@ -194,7 +193,7 @@ func filesIn(dir string) (names []string) {
 
 // follow reads the logs of an agent from the beginning.
 func (f *follower) follow(dir string) (*followed, error) {
-	one := &followed{owed: newOwed(), known: f.known}
+	one := &followed{owed: newOwed()}
 	closed, err := filepath.Glob(filepath.Join(dir, "history", "*.jsonl"))
 	if err != nil {
 		return nil, err
@@ -203,12 +202,12 @@ func (f *follower) follow(dir string) (*followed, error) {
 	slices.Sort(closed)
 
 	for _, path := range closed {
-		if err := new(tail).read(path, one.known, one.owed.record); err != nil && !errors.Is(err, errOther) {
+		if err := new(tail).read(path, f.known, one.owed.record); err != nil && !errors.Is(err, errOther) {
 			return nil, err
 		}
 	}
 
-	if !one.catchUp(dir) {
+	if !one.catchUp(dir, f.known) {
 		return nil, errors.New("the logs of " + dir + " change all the time")
 	}
 
@@ -216,9 +215,9 @@ func (f *follower) follow(dir string) (*followed, error) {
 }
 
 // catchUp reads what was added; false: the logs are others, or were edited.
-func (one *followed) catchUp(dir string) bool {
-	return one.inbox.read(filepath.Join(dir, "inbox.jsonl"), one.known, one.owed.item) == nil &&
-		one.history.read(filepath.Join(dir, "history.jsonl"), one.known, one.owed.record) == nil
+func (one *followed) catchUp(dir string, known map[string]line) bool {
+	return one.inbox.read(filepath.Join(dir, "inbox.jsonl"), known, one.owed.item) == nil &&
+		one.history.read(filepath.Join(dir, "history.jsonl"), known, one.owed.record) == nil
 }
 
 // errOther: the file is another one than before.
