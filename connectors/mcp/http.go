@@ -55,7 +55,7 @@ func wire(server *sdk.Server, log *slog.Logger, identify func(*http.Request) Pee
 		case r.Header.Get("Mcp-Protocol-Version") >= sessionless:
 			single.ServeHTTP(w, r)
 		case r.Method == http.MethodPost && r.Header.Get(sessionHeader) == "":
-			who := identify(r).Name
+			who := auth.TokenInfoFromContext(r.Context()).UserID // known has put it there
 			if !open.begin(who) {
 				w.Header().Set("Retry-After", "60")
 				http.Error(w, "too many sessions are open; end one (DELETE), or try again later", http.StatusServiceUnavailable)
