@@ -116,11 +116,11 @@ func (r *Report) printBugs(w io.Writer) error {
 		return err
 	}
 	caught := len(slices.DeleteFunc(slices.Clone(r.Bugs), func(c Caught) bool { return c.By == "" }))
-	_, err := fmt.Fprintf(w, "\n%d of %d caught, after %d cases; time: %.0f s, %.0f s of processor\n", caught,
+	fmt.Fprintf(w, "\n%d of %d caught, after %d cases; time: %.0f s, %.0f s of processor\n", caught,
 		len(r.Bugs), cases, r.Seconds, r.Processor)
-	if left := len(Bugs) - len(r.Bugs); left > 0 && err == nil {
-		_, err = fmt.Fprintf(w, "left out: %d of the seeded bugs; without --bug all are hunted\n", left)
+	if left := len(Bugs) - len(r.Bugs); left > 0 {
+		fmt.Fprintf(w, "left out: %d of the seeded bugs; without --bug all are hunted\n", left)
 	}
 
-	return err
+	return r.printFailures(w) // of scenarios that are played without a bug, before the hunts
 }

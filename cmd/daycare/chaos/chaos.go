@@ -184,13 +184,13 @@ func where(dir string) string {
 	return os.TempDir()
 }
 
-// close keeps the folder if a case in it failed.
+// close keeps the folder if a case in it failed, and of it what cases left.
 func (h *harness) close() error {
 	defer h.lock.Close()
 	h.stalls.close()
 	err := h.shared.close()
 	if len(h.report.Failures) > 0 {
-		return errors.Join(err, os.Remove(filepath.Join(h.dir, lockName)))
+		return errors.Join(err, h.made.remove(), os.RemoveAll(filepath.Join(h.dir, seededName)), os.Remove(filepath.Join(h.dir, lockName)))
 	}
 
 	return errors.Join(err, os.RemoveAll(h.dir))

@@ -32,40 +32,35 @@ func (h *planner) scenarios() ([]*Scenario, error) {
 
 // learnAll plays the scenarios in peace, beside each other.
 func (h *harness) learnAll(ctx context.Context, scenarios []*Scenario) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(workers())
-	for _, s := range scenarios {
-		group.Go(func() error {
-			_, err := h.learn(ctx, s)
-			return err
-		})
-	}
+	return h.patiently(ctx, func(late *lateCases) error {
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(workers())
+		for _, s := range scenarios {
+			group.Go(func() error {
+				r, err := h.play(ctx, h.peace(s))
+				if err != nil {
+					return err
+				}
+				h.learn(s, r)
+				if !late.keep(h.peace(s), r) {
+					h.take(r)
+				}
+				return nil
+			})
+		}
 
-	return group.Wait()
+		return group.Wait()
+	})
 }
 
-// learn plays a scenario in peace, once, and returns the failpoints that it passes.
-func (h *harness) learn(ctx context.Context, s *Scenario) ([]string, error) {
+// learn keeps the failpoints that a scenario passes in peace. What does not hold then need not be killed.
+func (h *planner) learn(s *Scenario, r *Result) {
+	if len(r.Violations) > 0 && !r.onlyLate() {
+		return
+	}
 	h.mu.Lock()
-	passed, ok := h.learned[s.Name]
-	h.mu.Unlock()
-	if ok {
-		return passed, nil
-	}
-
-	r, err := h.play(ctx, h.peace(s))
-	if err != nil {
-		return nil, err
-	}
-	h.take(r)
-	if len(r.Violations) > 0 {
-		r.Passed = nil // what does not hold in peace need not be killed
-	}
-
-	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.learned[s.Name] = r.Passed
-	h.mu.Unlock()
-	return r.Passed, nil
 }
 
 // peace is a scenario without any death. When it is over platforms offer all again.
@@ -118,18 +113,9 @@ func spread(long, short []Case) (all []Case) {
 	return append(all, short[len(all)-len(long):]...)
 }
 
-// each plays cases beside each other. Those in which something was only late are played
-// again at the end, when nothing else runs: the machine may have had no time for them.
+// each plays cases beside each other.
 func (h *harness) each(ctx context.Context, cases []Case) error {
-	var late lateCases
-	defer func() {
-		late.giveUp(h.take)
-		h.report.LateOnce = late.once
-	}()
-	if err := late.first(ctx, h, cases); err != nil {
-		return err
-	}
-	return late.again(ctx, h)
+	return h.patiently(ctx, func(late *lateCases) error { return late.first(ctx, h, cases) })
 }
 
 // first plays cases beside each other, and keeps those that were only late.

@@ -21,7 +21,7 @@ func (h *harness) bugs(ctx context.Context) error {
 	if h.Build == nil {
 		return fmt.Errorf("seeded bugs need a binary built with -tags seededbugs, and nothing here can build one")
 	}
-	binary := filepath.Join(h.dir, "daycare-seededbugs")
+	binary := filepath.Join(h.dir, seededName)
 	if err := h.Build(ctx, binary); err != nil {
 		return err
 	}
@@ -107,6 +107,9 @@ func (h *harness) hunt(ctx context.Context, bug Bug, ground []Case, slots chan s
 	caught.Stopped = false
 	return caught, nil
 }
+
+// seededName is the binary that has the seeded bugs, in the folder of cases.
+const seededName = "daycare-seededbugs"
 
 // casesPerLane is after how many cases a hunt plays one more of them at a time.
 const casesPerLane = 16

@@ -19,6 +19,21 @@ type lateCases struct {
 	once  []*Result // that were not late again
 }
 
+// patiently has cases played. Those in which something was only late are played again at the
+// end, when nothing else runs: the machine may have had no time for them.
+func (h *harness) patiently(ctx context.Context, play func(late *lateCases) error) error {
+	var late lateCases
+	defer func() {
+		late.giveUp(h.take)
+		h.report.LateOnce = append(h.report.LateOnce, late.once...)
+	}()
+	if err := play(&late); err != nil {
+		return err
+	}
+
+	return late.again(ctx, h)
+}
+
 // keep keeps a case to be played again, unless more was wrong than that it was late, or
 // nothing was, or so many were late that it is not for want of a processor.
 func (l *lateCases) keep(c Case, r *Result) bool {

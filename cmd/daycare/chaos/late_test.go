@@ -1,6 +1,10 @@
 package chaos
 
-import "testing"
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
 
 // A case is played again only if nothing was wrong in it but the time it took.
 func TestOnlyWhatWasLateIsPlayedAgain(t *testing.T) {
@@ -37,5 +41,45 @@ func TestLateCasesOfAnEndedRunAreFailures(t *testing.T) {
 	l.giveUp(report.add)
 	if len(report.Failures) != 1 || report.OK() {
 		t.Errorf("failures: %v", report.Failures)
+	}
+}
+
+// A scenario that was late in peace is killed like any other; one in which more was wrong is not.
+func TestALateScenarioIsLearned(t *testing.T) {
+	h := &harness{planner: planner{learned: map[string][]string{}}}
+	for violation, want := range map[string]bool{"late: of 4 messages …": true, "lost: m1": false, "": true} {
+		s := &Scenario{Name: "saw " + violation}
+		r := &Result{Passed: []string{"inbox.write"}}
+		if violation != "" {
+			r.Violations = []string{violation}
+		}
+		h.learn(s, r)
+		if got := h.learned[s.Name] != nil; got != want {
+			t.Errorf("%q in peace: learned %t, want %t", violation, got, want)
+		}
+	}
+}
+
+// A hunt that ends with a failure says of what, though each bug was caught.
+func TestAHuntShowsWhatFailedWithoutABug(t *testing.T) {
+	r := newReport()
+	r.Bugs = []Caught{{Bug: "lifo", By: "kill"}}
+	once := newResult(Case{Way: "peace", Scenario: &Scenario{Name: "labour"}})
+	once.violate("late: of 4 messages …")
+	r.LateOnce = []*Result{once}
+	one := newResult(Case{Way: "peace", Scenario: &Scenario{Name: "chat"}})
+	one.Dir = "/tmp/case-00007"
+	one.violate("lost: %s is nowhere", "m1")
+	r.add(one)
+
+	var out bytes.Buffer
+	if err := r.Print(&out); err != nil || r.OK() {
+		t.Errorf("OK %t, %v", r.OK(), err)
+	}
+	for _, want := range []string{"1 of 1 caught", "FAILED peace chat\n  lost: m1 is nowhere\n  kept in /tmp/case-00007\n",
+		"LATE ONCE, and not when played again 3 times: peace labour: late: of 4 messages …\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the report lacks %q:\n%s", want, out.String())
+		}
 	}
 }

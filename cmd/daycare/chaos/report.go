@@ -243,9 +243,6 @@ func (r *Report) Print(w io.Writer) error {
 		fmt.Fprintf(w, "SKIPPED: %s\n", s)
 	}
 
-	for _, one := range r.LateOnce {
-		fmt.Fprintf(w, "LATE ONCE, and not when played again %d times: %s: %s\n", playedAgain, one.Case, one.Violations[0])
-	}
 	return r.printFailures(w)
 }
 
@@ -280,7 +277,11 @@ func (r *Report) row(w io.Writer, name string, f Totals) {
 // shownFailures bounds what is printed; the folders of all are kept.
 const shownFailures = 20
 
+// printFailures writes the cases that failed, and before them those that were late once.
 func (r *Report) printFailures(w io.Writer) error {
+	for _, one := range r.LateOnce {
+		fmt.Fprintf(w, "LATE ONCE, and not when played again %d times: %s: %s\n", playedAgain, one.Case, one.Violations[0])
+	}
 	for i, one := range r.Failures {
 		if i == shownFailures {
 			fmt.Fprintf(w, "\n… and %d more\n", len(r.Failures)-i)

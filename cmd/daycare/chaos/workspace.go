@@ -289,6 +289,17 @@ func (t *templates) make(ctx context.Context, s *Scenario, one *template) error 
 	return err
 }
 
+// remove removes them, when no more cases are played.
+func (t *templates) remove() (err error) {
+	for _, one := range t.made {
+		if one.err == nil {
+			err = errors.Join(err, os.RemoveAll(filepath.Dir(one.dir)))
+		}
+	}
+
+	return err
+}
+
 // lend gives a workspace a ballast.
 func lend(ballast, root string) error {
 	return os.Link(ballast, filepath.Join(root, ballastName))
