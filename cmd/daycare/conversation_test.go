@@ -175,6 +175,7 @@ func (h *chatHouse) answers() []string {
 func (h *chatHouse) calm(c *control.Client) {
 	h.t.Helper()
 	var list []event.Agent
+	quiet := 0                     // how often in a row all were idle
 	pause := 50 * time.Millisecond // looking costs the daemon something, the more the more agents there are
 	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(pause) {
 		pause = min(2*pause, time.Second)
@@ -184,7 +185,11 @@ func (h *chatHouse) calm(c *control.Client) {
 			h.t.Fatal(err)
 		}
 		list = slices.DeleteFunc(list, func(a event.Agent) bool { return a.State == event.Idle && a.Queued == 0 })
-		if len(list) == 0 {
+		// A list is not of one moment: an agent that comes early in it may get the report of a later one.
+		if quiet++; len(list) > 0 {
+			quiet = 0
+		}
+		if quiet == 2 {
 			return
 		}
 	}
