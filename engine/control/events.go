@@ -7,10 +7,12 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"daycare/engine/apitoken"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 )
 
 // A Filter limits a stream of events; the zero value passes all.
@@ -124,4 +126,40 @@ func (g watchers) resume(last string) (from uint64, gap *Gap) {
 	_, first := g.events.Since(1)
 
 	return first, &Gap{From: last, To: fmt.Sprintf("%s.%d", g.events.Boot(), first)}
+}
+
+// maxStreams bounds the streams that one token, or one browser, has open at once: enough for one of each agent, and so few that
+// a program that ends none of its streams takes neither the memory of the daemon nor its descriptors. Who uses the socket on
+// this machine could take both anyway.
+const maxStreams = 256
+
+// streamsLater is when a caller with too many streams is asked to try again.
+const streamsLater = 10 * time.Second
+
+// openStreams are the streams that are open, by who reads them.
+type openStreams struct {
+	mu sync.Mutex
+	by map[string]int
+}
+
+// begin counts one more stream of a caller; then end it.
+func (o *openStreams) begin(c Caller) (end func(), err error) {
+	if c.Local || c.Via != "" { // connectors have bounds of their own
+		return func() {}, nil
+	}
+	who := cmp.Or(c.Session, c.Name)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.by[who] >= maxStreams {
+		return nil, &Wait{fmt.Errorf("%w: %d", fault.Streams, maxStreams), streamsLater}
+	}
+	o.by[who]++
+
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.by[who]--; o.by[who] == 0 {
+			delete(o.by, who)
+		}
+	}, nil
 }

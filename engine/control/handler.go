@@ -92,6 +92,7 @@ type api struct {
 	offline bool
 	log     *slog.Logger
 	lead    Lead
+	open    *openStreams
 }
 
 // Handler serves version 1 of the API from a backend. What a caller can do depends on its rights;
@@ -100,7 +101,7 @@ func Handler(b Backend, o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &api{agents: b.Agents, offline: b.Offline, log: o.Log, lead: o.Lead}
+	a := &api{agents: b.Agents, offline: b.Offline, log: o.Log, lead: o.Lead, open: &openStreams{by: map[string]int{}}}
 	return sayVersion(o.Version, a.serve(table(a, b)))
 }
 

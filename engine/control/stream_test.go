@@ -16,7 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"daycare/engine/apitoken"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 )
 
 // watch collects events until stop says that it is enough.
@@ -527,5 +529,57 @@ func TestEventsAreRelayed(t *testing.T) {
 	}
 	if err := Relay(strings.NewReader("data: "+strings.Repeat("x", maxEvent)), note); err == nil {
 		t.Error("an event without an end is read for ever")
+	}
+}
+
+// One token, or one browser, that ends none of its streams keeps no other away.
+func TestAStreamTooMany(t *testing.T) {
+	h := Handler((&fake{}).backend(), Options{})
+	reader := Caller{Name: "api:reader", Rights: apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Read}}}
+	browser := Caller{Name: "web", Session: "red fox", Rights: apitoken.Everything}
+	open := func(c Caller) (body io.Closer, err error) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://daycare/v1/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := (&http.Client{Transport: LocalAs(h, c)}).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		if resp.StatusCode == http.StatusOK {
+			return resp.Body, nil
+		}
+		if resp.Header.Get("Retry-After") != "10" {
+			t.Errorf("Retry-After: %q, want 10 seconds", resp.Header.Get("Retry-After"))
+		}
+		return nil, readError(resp)
+	}
+
+	for _, c := range []Caller{reader, browser} {
+		var last io.Closer
+		for n := range maxStreams {
+			body, err := open(c)
+			if err != nil {
+				t.Fatalf("stream %d of %s: %v", n+1, c.Name, err)
+			}
+			last = body
+		}
+		if _, err := open(c); !errors.Is(err, fault.Streams) {
+			t.Errorf("one stream more of %s: %v", c.Name, err)
+		}
+
+		last.Close()
+		if _, err := open(c); err != nil {
+			t.Errorf("after one of %s has ended: %v", c.Name, err)
+		}
+	}
+
+	others := []Caller{{Name: "api:other", Rights: reader.Rights}, {Name: "web", Session: "blue owl", Rights: apitoken.Everything},
+		{Name: "root", Local: true, Rights: apitoken.Everything}}
+	for _, c := range others {
+		if _, err := open(c); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }

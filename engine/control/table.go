@@ -91,6 +91,14 @@ func (a *api) permit(row row) http.HandlerFunc {
 				"%s needs a token for all agents with the scope %s, but this one is limited to some agents", row.Pattern(), row.Scope)
 			e.Scope = row.Scope
 			a.fail(w, r, e)
+		case row.Method == http.MethodGet && row.Streams():
+			end, err := a.open.begin(callerOf(r.Context()))
+			if err != nil {
+				a.fail(w, r, err)
+				return
+			}
+			defer end()
+			row.serve(w, r)
 		default:
 			row.serve(w, r)
 		}

@@ -23,6 +23,9 @@ var (
 	LoginLater = &Fault{Code: "login_later", Status: http.StatusTooManyRequests, Exit: ExitFailure,
 		Text: "too many wrong login tokens", Hint: "wait, then get another one with: daycare web",
 		About: "too many wrong login tokens; `Retry-After` says when to try again"}
+	Streams = &Fault{Code: "too_many_streams", Status: http.StatusTooManyRequests, Exit: ExitFailure,
+		Text: "the token has too many streams open", Hint: "end some of them, then try again",
+		About: "the token, or the browser, has 256 streams open; `Retry-After` says when to try again"}
 	Scope = &Fault{Code: "scope", Status: http.StatusForbidden, Exit: ExitFailure, Text: "the token lacks the scope",
 		About: "the token lacks the scope (`scope` names what it needs)"}
 	OtherVersion = &Fault{Exit: ExitFailure, Text: "the daemon has another version", Hint: "restart it: daycare restart"}
@@ -165,6 +168,6 @@ var All = []*Fault{
 	UnknownAgent, UnknownItem, NoAsk, NotGranted, NoFile, NotEditable, NoRecord, NoTask, NoTrash, NoCommand, NoPairing, NoSession, NoTrace,
 	NoRoute, OtherVersion, NoSecret,
 	Ambiguous, Decided, Busy, Protected, AgentLimit, Taken, ItemTaken, TaskBusy, Applying, Conflict,
-	TooLarge, FileTooLarge, Invalid, InvalidConfig, InvalidFile, InboxFull, LoginLater,
+	TooLarge, FileTooLarge, Invalid, InvalidConfig, InvalidFile, InboxFull, Streams, LoginLater,
 	DiskFull, DiskFailed, ReplicaAway, NotRunning, ShuttingDown, Cut, Timeout, Canceled, Interrupted, NoAccess, unlisted,
 }
