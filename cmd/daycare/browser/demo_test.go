@@ -66,12 +66,18 @@ func (w *workspace) furnish() {
 	w.write(".daycare/skills/release-notes/SKILL.md", "---\nname: release-notes\n"+
 		"description: \"How release notes are written here: one line a change, users first.\"\n---\nRead CHANGELOG.md.\n")
 
-	// None is due in the next minutes: what a run adds to the page is not in its pictures.
-	minute := time.Now().Minute()
-	w.task("queue-watch", "Queue watch", fmt.Sprintf("%d-59/20 * * * *", (minute+19)%20), "Summarise what is waiting in the queue.",
+	// None is due in the next minutes: what a run adds to the page is not in its pictures. Minute 0 is in other words.
+	now := time.Now().UTC()
+	morning := 8
+	if now.Hour() == morning {
+		morning++
+	}
+	w.task("queue-watch", "Queue watch", fmt.Sprintf("%d-59/20 * * * *", max(1, (now.Minute()+19)%20)),
+		"Summarise what is waiting in the queue.",
 		[]string{"ran", "skipped", "ran", "skipped", "missed", "ran", "skipped", "failed", "ran", "ran"}, 20)
-	w.task("morning-review", "Morning review", "30 8 * * 1-5", "Review what was merged yesterday.", []string{"ran"}, 240)
-	w.task("index", "Index", fmt.Sprintf("%d */2 * * *", (minute+50)%60), "Bring the index up to date.",
+	w.task("morning-review", "Morning review", fmt.Sprintf("30 %d * * 1-5", morning), "Review what was merged yesterday.",
+		[]string{"ran"}, 240)
+	w.task("index", "Index", fmt.Sprintf("%d */2 * * *", max(1, (now.Minute()+50)%60)), "Bring the index up to date.",
 		[]string{"ran", "failed", "ran", "ran"}, 120)
 }
 

@@ -122,7 +122,9 @@ func (h *harness) all(ctx context.Context) error {
 
 	// File systems are cut beside everything else: most of that is waiting for them.
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return h.each(ctx, cases) })
+	group.Go(func() error {
+		return h.patiently(ctx, func(late *lateCases) error { return late.first(ctx, h, cases) })
+	})
 	group.Go(func() error { return h.volumes(ctx) })
 	err = group.Wait()
 	if err == nil && h.Way != "" && h.report.ways[h.Way] == nil {

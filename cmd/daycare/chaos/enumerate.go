@@ -54,7 +54,7 @@ func (h *harness) learnAll(ctx context.Context, scenarios []*Scenario) error {
 }
 
 // learn keeps the failpoints that a scenario passes in peace. What does not hold then need not be killed.
-func (h *planner) learn(s *Scenario, r *Result) {
+func (h *harness) learn(s *Scenario, r *Result) {
 	if len(r.Violations) > 0 && !r.onlyLate() {
 		return
 	}
@@ -111,11 +111,6 @@ func spread(long, short []Case) (all []Case) {
 		all = append(append(all, c), short[from:to]...)
 	}
 	return append(all, short[len(all)-len(long):]...)
-}
-
-// each plays cases beside each other.
-func (h *harness) each(ctx context.Context, cases []Case) error {
-	return h.patiently(ctx, func(late *lateCases) error { return late.first(ctx, h, cases) })
 }
 
 // first plays cases beside each other, and keeps those that were only late.
