@@ -1,6 +1,8 @@
 package talk
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -9,6 +11,7 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
+	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/workspace"
 )
@@ -38,9 +41,9 @@ func leaveLetter(ctx context.Context, c *term.App, at workspace.Place, ref strin
 	}
 
 	for _, f := range m.Files {
-		kept, err := files.Adopt(f.Path)
+		kept, err := stored(files, f)
 		if err != nil {
-			return fmt.Errorf("attach %s: %w", f.Path, err)
+			return fmt.Errorf("attach %s: %w", cmp.Or(f.Path, f.Name), err)
 		}
 		letter.Files = append(letter.Files, inbox.Enclosure{ID: kept.ID})
 	}
@@ -52,4 +55,12 @@ func leaveLetter(ctx context.Context, c *term.App, at workspace.Place, ref strin
 	}
 
 	return sent(c, sendResult{Agent: a.ID, Item: item, Dropped: dir})
+}
+
+// stored is a file of a letter, which is stored at once.
+func stored(files *control.FileStore, f control.File) (message.File, error) {
+	if f.Path == "" {
+		return files.Put(f.Name, bytes.NewReader(f.Data))
+	}
+	return files.Adopt(f.Path)
 }

@@ -1,13 +1,16 @@
 package talk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -111,13 +114,17 @@ func composed(c *term.App, cmd *cobra.Command, args []string, o sendOptions) (co
 	}
 
 	var err error
-	m.Files, err = attached(o.files)
+	m.Files, err = attached(c, cmd, o.files)
 	return m, err
 }
 
-func attached(paths []string) ([]control.File, error) {
+// attached are the files that flags name. A path that is not UTF-8 cannot be said in JSON: the content goes along instead.
+func attached(c *term.App, cmd *cobra.Command, paths []string) ([]control.File, error) {
 	var files []control.File
 	for _, p := range paths {
+		if p == "" {
+			return nil, term.Usage(cmd, "--file needs the name of a file")
+		}
 		abs, err := filepath.Abs(p)
 		if err != nil {
 			return nil, fmt.Errorf("attach %s: %w", p, err)
@@ -132,10 +139,43 @@ func attached(paths []string) ([]control.File, error) {
 			return nil, term.NotFound("attach a regular file", "%s is not a regular file", p)
 		}
 
-		files = append(files, control.File{Path: abs})
+		one := control.File{Path: abs}
+		if !utf8.ValidString(abs) {
+			if one, err = carried(c, abs); err != nil {
+				return nil, fmt.Errorf("attach %s: %w", p, err)
+			}
+		}
+		files = append(files, one)
 	}
 
 	return files, nil
+}
+
+// carried is a file with its content.
+func carried(c *term.App, path string) (control.File, error) {
+	f, err := term.OpenInput(c, path)
+	if err != nil {
+		return control.File{}, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, control.MaxFileBytes+1)) // one more is refused as one file would be
+
+	return control.File{Name: strings.ToValidUTF8(filepath.Base(path), "_"), Data: data}, err
+}
+
+// unsent says to whom a message was not sent, and which file it was that could not go along.
+func unsent(err error, ref string, m control.Message) error {
+	if bad, ok := errors.AsType[*control.APIError](err); ok {
+		for i, f := range m.Files {
+			if reason, ok := strings.CutPrefix(bad.Message, fmt.Sprintf("files[%d].path: ", i)); ok {
+				named := *bad
+				named.Message = fmt.Sprintf("attach %s: %s", f.Path, reason)
+				return &named
+			}
+		}
+	}
+
+	return term.About(err, "send to", cmp.Or(ref, address.Own))
 }
 
 func send(ctx context.Context, c *term.App, ref string, m control.Message, o sendOptions) (err error) {
@@ -181,7 +221,7 @@ func send(ctx context.Context, c *term.App, ref string, m control.Message, o sen
 
 	r, err := client.Send(ctx, ref, m)
 	if err != nil {
-		return term.About(err, "send to", ref)
+		return unsent(err, ref, m)
 	}
 	return sent(c, sendResult{Agent: r.Agent, Item: r.Item, Seq: r.Seq, Duplicate: r.Duplicate})
 }
@@ -255,7 +295,7 @@ func sendAndWait(ctx context.Context, c *term.App, client *control.Client, ref s
 	})
 	v.newline()
 	if err = errors.Join(err, trouble); err != nil {
-		return term.About(err, "send to", ref)
+		return unsent(err, ref, m)
 	}
 	if c.JSON {
 		if err := c.PrintJSON(outcomeLine{"outcome", o}); err != nil {
