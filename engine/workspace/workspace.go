@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 )
 
 // Home is the name of the folder inside a workspace that daycare keeps its own files in.
@@ -75,10 +76,22 @@ func OfData(data string) Place {
 	return Place{dir, data}
 }
 
-// Check reports whether the own files, where they are elsewhere, belong to the workspace.
+// Writable reports whether the files of daycare, which are JSON, can say where the place is. In one with a name in another
+// encoding than UTF-8, two folders would have one name in permissions, and commands would look for a folder that is not there.
+func (p Place) Writable() error {
+	for _, path := range []string{p.Dir, p.Data} {
+		if !utf8.ValidString(path) {
+			return fmt.Errorf("the path %+q is not UTF-8, so daycare's files cannot name what is in it\nrename the folder", path)
+		}
+	}
+	return nil
+}
+
+// Check reports whether the place can be used: Writable, and whether the own files, where they are elsewhere, belong to
+// the workspace.
 func (p Place) Check() error {
-	if !p.Elsewhere() {
-		return nil
+	if err := p.Writable(); err != nil || !p.Elsewhere() {
+		return err
 	}
 	dir, err := Recorded(p.Data)
 	switch {

@@ -108,6 +108,20 @@ func TestOfARelativeFolder(t *testing.T) {
 	}
 }
 
+// A folder whose name JSON cannot say is no place for a workspace, nor for its files.
+func TestAPathThatIsNotUTF8(t *testing.T) {
+	for at, want := range map[Place]string{
+		At("/home/anna/caf\xe9"):               `"/home/anna/caf\xe9"`,
+		{"/ws", "/var/caf\xe9/own"}:            `"/var/caf\xe9/own"`,
+		At("/home/anna/café"):                  "",
+		{"/home/anna/cafe\u0301", "/var/café"}: "/var/café does not say",
+	} {
+		if err := at.Check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", at, err, want)
+		}
+	}
+}
+
 // A data folder elsewhere says which workspace it is of, and paths in it are stored as those of .daycare.
 func TestElsewhere(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "own")

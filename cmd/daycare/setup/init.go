@@ -228,6 +228,9 @@ func setUpDone(c *term.App, at workspace.Place, s *plan, p config.Provider, t *t
 // workspace says which that is, and is found from there.
 func makeHome(c *term.App, at workspace.Place) (initResult, error) {
 	done := initResult{Dir: at.Data, Created: []string{}, Kept: []string{}}
+	if err := at.Writable(); err != nil {
+		return done, err
+	}
 	if err := makeFolders(done.Dir); err != nil {
 		return done, fmt.Errorf("make %s: %w", done.Dir, err)
 	}

@@ -62,7 +62,12 @@ func here(c *term.App) (workspace.Place, error) {
 		return c.Place()
 	}
 	dir, err := os.Getwd()
-	return workspace.At(dir), term.Wrap(err, "find workspace")
+	if err != nil {
+		return workspace.Place{}, fmt.Errorf("find workspace: %w", err)
+	}
+	at := workspace.At(dir)
+
+	return at, at.Writable()
 }
 
 // restorable reports why nothing can be restored here, and keeps daemons from starting in what
