@@ -20,14 +20,14 @@ const dataVariable = "DAYCARE_DATA"
 // Place is where the workspace is. With --data its own files are there, and say which workspace it is. Else it is what
 // --workspace says, or the nearest folder upwards that holds .daycare or was started with --data, else the current one.
 func (c *App) Place() (workspace.Place, error) {
-	at, err := c.place()
+	at, err := find(c)
 	if err == nil {
 		err = at.Writable()
 	}
 	return at, err
 }
 
-func (c *App) place() (workspace.Place, error) {
+func find(c *App) (workspace.Place, error) {
 	data := c.Data
 	if data == "" && c.Workspace == "" {
 		data = os.Getenv(dataVariable)
