@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,6 +34,8 @@ type answering struct {
 	Question string          `json:"question"`
 	Content  json.RawMessage `json:"content"`
 	Decline  bool            `json:"decline"`
+
+	fields map[string]any // of the content
 }
 
 // read finds the question and the tool that asked it, and checks the answer.
@@ -55,6 +58,9 @@ func (a *answerer) read(call tools.Call) (args answering, q Question, t *tool, e
 	}
 	if err := tools.Validate(tools.Spec{Name: AnswerTool, Schema: q.Schema}, args.Content); err != nil {
 		return args, q, t, fmt.Errorf("the server does not take this answer: %w", err)
+	}
+	if args.fields, err = exactly(args.Content); err != nil {
+		return args, q, t, fmt.Errorf("the content does not fit: %w", err)
 	}
 	return args, q, t, nil
 }
@@ -100,13 +106,9 @@ func (a *answerer) Run(ctx context.Context, call tools.Call) (tools.Result, erro
 	if err != nil {
 		return tools.Errorf("%v", err), nil
 	}
-	g := &given{fits: func(now Question) bool { return now.ID == q.ID }, action: "accept"}
+	g := &given{fits: func(now Question) bool { return now.ID == q.ID }, action: "accept", content: args.fields}
 	if args.Decline {
 		g.action = "decline"
-	} else if q.URL == "" {
-		if err := json.Unmarshal(args.Content, &g.content); err != nil {
-			return tools.Errorf("the content does not fit: %v", err), nil
-		}
 	}
 	call.Name, call.Arguments = t.name, q.Arguments
 	res, err := t.call(ctx, call, g)
@@ -116,4 +118,32 @@ func (a *answerer) Run(ctx context.Context, call tools.Call) (tools.Result, erro
 		}
 	}
 	return res, err
+}
+
+// exactly reads the fields of an answer so that the server gets the numbers that the user approved: as a float64, a whole
+// number of more than 15 digits would be another one.
+func exactly(content json.RawMessage) (fields map[string]any, err error) {
+	in := json.NewDecoder(bytes.NewReader(content))
+	in.UseNumber()
+	if err := in.Decode(&fields); err != nil {
+		return nil, err
+	}
+
+	for name, value := range fields {
+		n, ok := value.(json.Number)
+		if !ok {
+			continue // a text, true or false, or a list of texts: the protocol has no others
+		}
+		if fields[name], err = n.Int64(); err == nil {
+			continue
+		}
+		if strings.Trim(n.String(), "-0123456789") == "" {
+			return nil, fmt.Errorf("%s: %s is too large", name, n)
+		}
+		if fields[name], err = n.Float64(); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+
+	return fields, nil
 }

@@ -174,3 +174,22 @@ func TestQuestionsOfOldServers(t *testing.T) {
 		t.Error("a question in one of two calls has a call")
 	}
 }
+
+// What the server gets is what was approved, to the last digit.
+func TestNumbersOfAnAnswerAreExact(t *testing.T) {
+	const content = `{"id":-9007199254740993,"name":"Ada","none":0,"ratio":0.1,"small":1e-7,"sure":true,"which":["a"]}`
+	fields, err := exactly(json.RawMessage(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sent, err := json.Marshal(fields); err != nil || string(sent) != content {
+		t.Errorf("%s is sent as %s, %v", content, sent, err)
+	}
+
+	for content, want := range map[string]string{`{"id":12345678901234567890}`: "id: 12345678901234567890 is too large",
+		`{"id":1e999}`: "out of range"} {
+		if _, err := exactly(json.RawMessage(content)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", content, err, want)
+		}
+	}
+}
