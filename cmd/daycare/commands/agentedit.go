@@ -4,15 +4,20 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/tidwall/sjson"
 
 	"daycare/cmd/daycare/term"
+	"daycare/engine/address"
 	"daycare/engine/control"
+	"daycare/engine/event"
 	"daycare/engine/fault"
 	"daycare/engine/folders"
 )
@@ -83,6 +88,88 @@ func editAgent(ctx context.Context, c *term.App, client *control.Client, ref, na
 			return err
 		}
 	}
+}
+
+// agentsRename changes the name in the descriptor of an agent.
+func agentsRename(c *term.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "rename ID NAME", Short: "Give an agent another name",
+		Long: "Give an agent another name; its handle and its id stay. Other agents find it by the new name.\n" +
+			"An empty NAME gives an agent of a chat the name back that it has without one.",
+		Example: "  daycare agents rename 1/ \"release notes\"\n  daycare agents rename 1/ \"\"",
+		Args:    term.Words(-1, "the ID of an agent", "a NAME"), ValidArgsFunction: c.Refs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			client, err := c.Reader(ctx)
+			if err != nil {
+				return err
+			}
+			a, err := client.Agent(ctx, args[0])
+			if err != nil {
+				return term.About(err, "find agent", args[0])
+			}
+
+			if err := rename(ctx, client, a, strings.TrimSpace(strings.Join(args[1:], " "))); err != nil {
+				return fmt.Errorf("rename %s: %w", a.Handle, err)
+			}
+			if client, err = c.Reader(ctx); err != nil { // what reads the files has read the old name
+				return err
+			}
+			if a, err = client.Agent(ctx, a.ID); err != nil {
+				return err
+			}
+			if c.JSON {
+				return c.PrintJSON(a)
+			}
+			c.Print("%s  %s\n", a.Handle, a.Name)
+
+			return nil
+		},
+	}
+}
+
+func rename(ctx context.Context, client *control.Client, a event.Agent, name string) error {
+	switch t := address.Type(a.Type); {
+	case t == address.Cron:
+		return term.Misused("change that: daycare cron edit --help", "it has the name of its task")
+	case t == address.Heartbeat:
+		return term.Misused("", "the agent of the heartbeat has no other name")
+	case name == "" && t != address.User:
+		return term.Misused("", "only an agent of a chat can be without a name of its own")
+	}
+
+	for { // until nobody else changed the file in between
+		text, hash, err := client.Folders().ReadFile(ctx, a.ID, address.File)
+		if err != nil {
+			return err
+		}
+		if text, err = renamed(text, name); err != nil {
+			return err
+		}
+
+		err = client.Folders().WriteFile(ctx, a.ID, address.File, text, hash)
+		if conflict := (*control.Conflict)(nil); !errors.As(err, &conflict) {
+			return err
+		}
+	}
+}
+
+// renamed is a descriptor with another name; all else stays, in its order.
+func renamed(descriptor []byte, name string) (text []byte, err error) {
+	if name == "" {
+		text, err = sjson.DeleteBytes(descriptor, "name")
+	} else {
+		text, err = sjson.SetBytes(descriptor, "name", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("change the name: %w", err)
+	}
+
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, bytes.TrimSpace(text), "", "  "); err != nil {
+		return nil, fmt.Errorf("change the name: %w", err)
+	}
+	return append(indented.Bytes(), '\n'), nil
 }
 
 // copyFor makes the copy of a file that an editor gets, in a folder of its own.

@@ -18,7 +18,7 @@ import (
 // and edit their files.
 func handCommands(c *term.App) []*cobra.Command {
 	return []*cobra.Command{agentsFork(c), agentsRewind(c), agentsUndo(c), agentsDiff(c), agentsMark(c), agentsRestore(c), agentsTrash(c),
-		agentsExport(c), agentsImport(c), agentsEdit(c), agentsModel(c)}
+		agentsExport(c), agentsImport(c), agentsEdit(c), agentsModel(c), agentsRename(c)}
 }
 
 func agentsFork(c *term.App) *cobra.Command {
