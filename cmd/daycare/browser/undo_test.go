@@ -107,4 +107,15 @@ func TestForkMarkRewind(t *testing.T) {
 	p.press("Enter")
 	p.find("textbox", "Message to 1/ a twin")
 	p.sees("first")
+
+	p.press("Control+k")
+	p.find("dialog", "Find or do")
+	p.types("rename")
+	p.press("Enter")
+	p.find("dialog", "Rename 1/")
+	p.types("a sister") // over the name that it has
+	p.press("Enter")
+	p.sees("1/ is a sister now")
+	p.find("textbox", "Message to 1/ a sister")
+	p.wait(`document.title.includes("a sister")`, "the tab has the new name")
 }

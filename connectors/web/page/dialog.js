@@ -72,6 +72,7 @@ export function ask({ title, body, yes, danger = false, field }) {
     const dialog = open('box', title, form);
     dialog.addEventListener('close', () => answer(result));
     (input ?? form.querySelector('button')).focus();
+    input?.select(); // what is typed replaces what is there
   });
 }
 

@@ -58,9 +58,10 @@ export function show(actions) {
     input.setAttribute('aria-activedescendant', options[at]?.id ?? '');
     options[at]?.scrollIntoView({ block: 'nearest' });
   };
+  // A dialog that opens before this one is gone is hidden from screen readers.
   const choose = (entry) => {
+    dialog.addEventListener('close', () => setTimeout(entry.run));
     dialog.close();
-    entry.run();
   };
   input.addEventListener('input', draw);
   input.addEventListener('keydown', (e) => {

@@ -1,11 +1,11 @@
 // What is done with an agent and its conversation. Fork, rewind and the like ask first, and say what will and
 // what will not change.
 import { h, icon, named, plain } from '../dom.js';
-import { get, post, agentPath } from '../api.js';
+import { get, post, agentPath, readFile, writeFile } from '../api.js';
 import { ask, failed, toast } from '../dialog.js';
 import { plural } from '../format.js';
 import { go } from '../router.js';
-import { urlOf } from '../state.js';
+import { nameOf, urlOf } from '../state.js';
 
 // stop cancels the turn. It asks in place while a tool runs, because the work of the tool would be lost.
 export async function stop(agent) {
@@ -40,6 +40,25 @@ export async function fork(agent, at) {
   if (name === null) return;
   try {
     go(urlOf(await post(agentPath(agent.id, '/fork'), { ...(at ? { at } : {}), ...(name ? { name } : {}) })));
+  } catch (err) {
+    failed(err);
+  }
+}
+
+// rename changes the name in the descriptor of an agent.
+export async function rename(agent) {
+  const name = await ask({
+    title: `Rename ${agent.handle}`,
+    yes: 'Rename',
+    field: { label: 'Name', value: nameOf(agent) },
+    body: 'Its handle and its conversation stay. Other agents find it by the new name.',
+  });
+  if (!name || name === nameOf(agent)) return;
+  try {
+    const path = agentPath(agent.id, '/files/descriptor.json');
+    const { text, etag } = await readFile(path);
+    await writeFile(path, `${JSON.stringify({ ...JSON.parse(text), name }, null, 2)}\n`, etag);
+    toast(`${agent.handle} is ${name} now`);
   } catch (err) {
     failed(err);
   }

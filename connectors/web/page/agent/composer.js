@@ -44,8 +44,6 @@ export class Composer {
     this.sent = sent;
     this.text = h('textarea', {
       rows: 1,
-      'aria-label': `Message to ${plain(titleOf(agent))}`,
-      placeholder: `Write to ${plain(titleOf(agent))}`,
       oninput: () => this.#typed(),
       onkeydown: (e) => this.#key(e),
       onpaste: (e) => this.#paste(e),
@@ -165,9 +163,17 @@ export class Composer {
     return Boolean(agent) && ['work', 'retry', 'ask', 'queued'].includes(keyOf(agent));
   }
 
+  // address says to whom it is written: an agent can get another name.
+  #address(to) {
+    if (this.text.placeholder === `Write to ${to}`) return;
+    this.text.placeholder = `Write to ${to}`;
+    this.text.ariaLabel = `Message to ${to}`;
+  }
+
   // draw shows when the agent reads a message: only while it works is there a choice.
   draw() {
     const agent = agentOf(this.#id);
+    this.#address(plain(titleOf(agent)));
     const own = agent?.queue || 'steer';
     const busy = this.#busy();
     const other = own === 'followup' ? 'steer' : 'followup';

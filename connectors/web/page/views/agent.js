@@ -17,6 +17,9 @@ import { setHeading } from '../frame.js';
 import { go } from '../router.js';
 import { redraw, redrawIf } from '../redraw.js';
 
+// NAMED_BY_TASKS are the types of agents that have the name of what they run for.
+const NAMED_BY_TASKS = ['cron', 'heartbeat'];
+
 export function title(params) {
   const agent = agentOf(params.path[0] ?? '');
   return agent ? titleOf(agent) : 'Agent';
@@ -135,7 +138,6 @@ class AgentView {
     fill(this.node, [this.head, this.transcript.node, this.beside.node, this.composer.node]);
     this.composer.load();
     this.#watch();
-    setHeading(titleOf(agent));
     get('/v1/models').then(
       (m) => {
         this.#models = m.models;
@@ -222,6 +224,7 @@ class AgentView {
     ]);
     if (this.shown === shown) return;
     this.shown = shown;
+    setHeading(titleOf(a));
     redraw(this.head, [
       h('h1', sign(key, WORDS[key]), h('span.mono', a.handle), h('span.cut', { title: titleOf(a) }, nameOf(a))),
       a.connector ? h('span.chip.roomy', plain(`${a.connector}:${a.channelId}`).slice(0, 40)) : null,
@@ -353,6 +356,7 @@ class AgentView {
     return [
       { label: 'Fork this agent', icon: 'fork', run: () => actions.fork(agent) },
       { label: 'Set a checkpoint', icon: 'mark', run: () => actions.mark(agent) },
+      ...(NAMED_BY_TASKS.includes(agent.type) ? [] : [{ label: 'Rename this agent', icon: 'info', run: () => actions.rename(agent) }]),
       { label: 'Compact its context', icon: 'info', run: () => actions.compact(agent) },
       { label: 'Files of this agent', icon: 'files', run: () => go(`/files/${agent.id}/state.json`) },
       { label: 'Rewind: undo the newest turn', icon: 'rewind', danger: true, run: () => actions.rewind(agent) },
