@@ -403,6 +403,21 @@ func (f folders) Switch(_ context.Context, id, model string) (control.Choice, er
 	return control.Choice{Provider: "claude", Model: model}, nil
 }
 
+// ReadFile is a descriptor; WriteFile gives the agent the name of the new one, as long as it replaces that.
+func (folders) ReadFile(context.Context, string, string) ([]byte, string, error) {
+	return []byte(`{"type":"user","name":"as before","channelId":"c"}`), "before", nil
+}
+
+func (f folders) WriteFile(_ context.Context, id, name string, content []byte, hash string) (string, error) {
+	var as struct{ Name, ChannelID string }
+	if err := json.Unmarshal(content, &as); err != nil || name != "descriptor.json" || hash != "before" || as.ChannelID != "c" {
+		return "", fmt.Errorf("%s, hash %s: %s, %w", name, hash, content, err)
+	}
+	f.d.change(id, func(a *event.Agent) { a.Name = as.Name })
+	f.d.emit(event.FileEdited, id, "", event.File{File: name})
+	return "after", nil
+}
+
 func (folders) Rewindable(context.Context, string, string) error { return nil }
 
 func (f folders) Undoable(context.Context, string, *string) ([]event.Rewound, error) {

@@ -32,6 +32,7 @@ func commands() []command {
 		{name: "stop", args: "[AGENT]", does: "cancel the agent's turn", agents: true, run: stopCommand},
 		{name: "kill", args: "[AGENT]", does: "end an agent and its children", agents: true, run: killCommand},
 		{name: "fork", args: "[NAME]", does: "copy this agent, to continue in the copy", run: forkCommand},
+		{name: "rename", args: "NAME", does: "give this agent another name", run: renameCommand},
 		{name: "reap", does: "end this agent's finished children", run: reapCommand},
 		{name: "reset", does: "start a new conversation; the files stay",
 			run: orderCommand("reset", "new conversation", (*control.Client).Reset)},

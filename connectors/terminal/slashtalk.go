@@ -58,3 +58,18 @@ func markCommand(m *Model, name string) tea.Cmd {
 		return err
 	})
 }
+
+func renameCommand(m *Model, name string) tea.Cmd {
+	a, ok := m.target("")
+	if !ok {
+		return nil
+	}
+	if name == "" {
+		m.screen.say("like this: /rename release notes")
+		return nil
+	}
+	who := a.Agent
+	return m.call.order("rename", a.Handle+" is "+name+" now", func(ctx context.Context, api *control.Client) error {
+		return api.Folders().Rename(ctx, who, name)
+	})
+}

@@ -483,3 +483,22 @@ func TestTheNewModelIsShownAtOnce(t *testing.T) {
 		})
 	})
 }
+
+// Another name is shown at once, also where it is written to the agent.
+func TestRename(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d0 := newDaemon()
+		d0.add("0/", ownName, nil)
+		drive(t, d0, 100, 24, func(d *driver) {
+			d.press("enter")
+			d.write("/rename")
+			d.press("enter")
+			d.shows("like this: /rename release notes")
+			d.write("/rename night watch")
+			d.press("enter")
+			d.wait(time.Second)
+			d.shows("0/ is night watch now")
+			d.shows("to 0/ night watch")
+		})
+	})
+}

@@ -3,12 +3,17 @@ package control
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/tidwall/sjson"
+
+	"daycare/engine/address"
 	"daycare/engine/event"
 	"daycare/engine/message"
 )
@@ -151,6 +156,49 @@ func (f FolderClient) WriteFile(ctx context.Context, ref, name string, content [
 	}
 	_, err := writeFile.call(ctx, f.c, writeIn{ref, name, hash, bytes.NewReader(content)})
 	return err
+}
+
+// Rename changes the name in the descriptor of an agent, and nothing else there; "" takes it away.
+// Errors: *Invalid for an agent that can have no other name, or needs one.
+func (f FolderClient) Rename(ctx context.Context, a event.Agent, name string) error {
+	switch t := address.Type(a.Type); {
+	case t == address.Cron:
+		return &Invalid{Field: "name", Reason: "is that of its task", Hint: "change that: daycare cron edit --help"}
+	case t == address.Heartbeat:
+		return &Invalid{Field: "name", Reason: "the agent of the heartbeat has no other"}
+	case name == "" && t != address.User:
+		return &Invalid{Field: "name", Reason: "must not be empty, except for an agent of a chat"}
+	}
+
+	for { // until nobody else changed the file in between
+		text, hash, err := f.ReadFile(ctx, a.ID, address.File)
+		if err != nil {
+			return err
+		}
+		if text, err = renamed(text, name); err != nil {
+			return fmt.Errorf("change the name: %w", err)
+		}
+		err = f.WriteFile(ctx, a.ID, address.File, text, hash)
+		if _, conflict := errors.AsType[*Conflict](err); !conflict {
+			return err
+		}
+	}
+}
+
+// renamed is a descriptor with another name; all else stays, in its order.
+func renamed(descriptor []byte, name string) (text []byte, err error) {
+	if name == "" {
+		text, err = sjson.DeleteBytes(descriptor, "name")
+	} else {
+		text, err = sjson.SetBytes(descriptor, "name", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+
+	var indented bytes.Buffer
+	err = json.Indent(&indented, bytes.TrimSpace(text), "", "  ")
+	return append(indented.Bytes(), '\n'), err
 }
 
 // Switch changes the model of an agent; see Folders.

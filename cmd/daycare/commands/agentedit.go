@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,12 +11,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/tidwall/sjson"
 
 	"daycare/cmd/daycare/term"
-	"daycare/engine/address"
 	"daycare/engine/control"
-	"daycare/engine/event"
 	"daycare/engine/fault"
 	"daycare/engine/folders"
 )
@@ -109,7 +105,7 @@ func agentsRename(c *term.App) *cobra.Command {
 				return term.About(err, "find agent", args[0])
 			}
 
-			if err := rename(ctx, client, a, strings.TrimSpace(strings.Join(args[1:], " "))); err != nil {
+			if err := client.Folders().Rename(ctx, a, strings.TrimSpace(strings.Join(args[1:], " "))); err != nil {
 				return fmt.Errorf("rename %s: %w", a.Handle, err)
 			}
 			if client, err = c.Reader(ctx); err != nil { // what reads the files has read the old name
@@ -126,50 +122,6 @@ func agentsRename(c *term.App) *cobra.Command {
 			return nil
 		},
 	}
-}
-
-func rename(ctx context.Context, client *control.Client, a event.Agent, name string) error {
-	switch t := address.Type(a.Type); {
-	case t == address.Cron:
-		return term.Misused("change that: daycare cron edit --help", "it has the name of its task")
-	case t == address.Heartbeat:
-		return term.Misused("", "the agent of the heartbeat has no other name")
-	case name == "" && t != address.User:
-		return term.Misused("", "only an agent of a chat can be without a name of its own")
-	}
-
-	for { // until nobody else changed the file in between
-		text, hash, err := client.Folders().ReadFile(ctx, a.ID, address.File)
-		if err != nil {
-			return err
-		}
-		if text, err = renamed(text, name); err != nil {
-			return err
-		}
-
-		err = client.Folders().WriteFile(ctx, a.ID, address.File, text, hash)
-		if conflict := (*control.Conflict)(nil); !errors.As(err, &conflict) {
-			return err
-		}
-	}
-}
-
-// renamed is a descriptor with another name; all else stays, in its order.
-func renamed(descriptor []byte, name string) (text []byte, err error) {
-	if name == "" {
-		text, err = sjson.DeleteBytes(descriptor, "name")
-	} else {
-		text, err = sjson.SetBytes(descriptor, "name", name)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("change the name: %w", err)
-	}
-
-	var indented bytes.Buffer
-	if err := json.Indent(&indented, bytes.TrimSpace(text), "", "  "); err != nil {
-		return nil, fmt.Errorf("change the name: %w", err)
-	}
-	return append(indented.Bytes(), '\n'), nil
 }
 
 // copyFor makes the copy of a file that an editor gets, in a folder of its own.
