@@ -30,8 +30,8 @@ func TestPalette(t *testing.T) {
 	p.find("dialog", "Find or do")
 	all := p.found()
 	for _, want := range []string{"0/ helper 0", "Home g h", "Trash g r", "New agent n", "Fork this agent", "Rename this agent",
-		"Set a checkpoint", "Compact its context", "Stop x", "Rewind: undo the newest turn", "Take back files that it wrote in rewound turns",
-		"Start a new conversation", "Why the newest answer w", "Keys ?"} {
+		"Set a checkpoint", "Compact its context", "Stop x", "Rewind: undo the newest turn",
+		"Take back files that it wrote in rewound turns", "Start a new conversation", "Why the newest answer w", "Keys ?"} {
 		if !slices.Contains(all, want) {
 			t.Errorf("%q is not among the results:\n%s", want, strings.Join(all, "\n"))
 		}
