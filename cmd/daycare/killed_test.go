@@ -96,6 +96,11 @@ func converse(t *testing.T, d *process, connector string, say func(word string),
 	const words, every = 9, 3
 	for n := range words {
 		w := word(0, n)
+		if n%every == 1 { // an answer whose delivery is not recorded is sent once more
+			waitFor(t, "the deliveries of earlier answers", func() bool {
+				return strings.Count(read(t, d, "history.jsonl"), `"type":"delivery"`) >= n
+			})
+		}
 		say(w)
 		if n%every == 1 {
 			waitFor(t, "the message in the inbox", func() bool { return strings.Contains(read(t, d, "inbox.jsonl"), w) })
