@@ -29,10 +29,42 @@ type StartFlags struct {
 // StartBackground runs `daycare start` as a process in its own session, so that closing the terminal does not end
 // it, and returns when its socket answers.
 func StartBackground(ctx context.Context, c *term.App, at workspace.Place, f StartFlags) error {
-	path := filepath.Join(at.Data, "logs", "daycare.log")
-	child, from, err := launch(at, f, path)
-	if err != nil {
+	caution := make(chan string, 1)
+	go func() { // beside the start, which takes as long; of the settings the daemon says what is wrong
+		defer close(caution)
+		if !c.JSON {
+			caution <- doctor.SandboxCaution(silent(c))
+		}
+	}()
+
+	pid, log, err := background(ctx, c, at, f)
+	switch {
+	case err != nil:
+		<-caution // what is tried in the sandbox does not stay
 		return err
+	case c.JSON:
+		return c.PrintJSON(struct {
+			PID       int    `json:"pid"`
+			Workspace string `json:"workspace"`
+			Log       string `json:"log"`
+		}{pid, at.Dir, log})
+	}
+
+	c.Print("daycare runs in the background: pid %d\n", pid)
+	c.Note("log %s; stop it with: daycare stop", log)
+	if said := <-caution; said != "" {
+		c.Warn("%s", said)
+	}
+
+	return nil
+}
+
+// background starts the daemon and waits until its socket answers.
+func background(ctx context.Context, c *term.App, at workspace.Place, f StartFlags) (pid int, log string, err error) {
+	log = filepath.Join(at.Data, "logs", "daycare.log")
+	child, from, err := launch(at, f, log)
+	if err != nil {
+		return 0, log, err
 	}
 
 	ended := make(chan struct{})
@@ -46,17 +78,17 @@ func StartBackground(ctx context.Context, c *term.App, at workspace.Place, f Sta
 	for {
 		if client, err := c.Dial(ctx, at); err == nil {
 			if s, err := client.Status(ctx); err == nil && s.PID == child.Process.Pid {
-				return reportStarted(c, s.PID, at, path)
+				return s.PID, log, nil
 			}
 		}
 
 		select {
 		case <-ended:
-			return startFailed(c, at, path, from, child.ProcessState.ExitCode())
+			return 0, log, startFailed(c, at, log, from, child.ProcessState.ExitCode())
 		case <-ctx.Done():
-			return &term.Problem{Code: fault.ExitTimeout,
+			return 0, log, &term.Problem{Code: fault.ExitTimeout,
 				Err: fmt.Errorf("start in the background: pid %d did not answer within %s", child.Process.Pid, term.StartWait),
-				Do:  "see " + path}
+				Do:  "see " + log}
 		case <-time.After(25 * time.Millisecond):
 		}
 	}
@@ -103,22 +135,6 @@ func launch(at workspace.Place, f StartFlags, path string) (child *exec.Cmd, fro
 	return child, from, nil
 }
 
-func reportStarted(c *term.App, pid int, at workspace.Place, log string) error {
-	if c.JSON {
-		return c.PrintJSON(struct {
-			PID       int    `json:"pid"`
-			Workspace string `json:"workspace"`
-			Log       string `json:"log"`
-		}{pid, at.Dir, log})
-	}
-
-	c.Print("daycare runs in the background: pid %d\n", pid)
-	c.Note("log %s; stop it with: daycare stop", log)
-	doctor.CautionSandbox(c)
-
-	return nil
-}
-
 // startFailed repeats what the child said.
 func startFailed(c *term.App, at workspace.Place, path string, from int64, code int) error {
 	if err := c.NobodyRuns(at); err != nil {
@@ -157,7 +173,12 @@ func EnsureDaemon(ctx context.Context, c *term.App, at workspace.Place) error {
 	if client, err := c.JoinStarting(ctx, at); client != nil || err != nil {
 		return err
 	}
-	quiet := &term.App{Streams: term.Streams{In: c.In, Out: io.Discard, Err: io.Discard}, Workspace: c.Workspace, Data: c.Data,
+	_, _, err = background(ctx, silent(c), at, StartFlags{})
+	return err
+}
+
+// silent is c for what says nothing.
+func silent(c *term.App) *term.App {
+	return &term.App{Streams: term.Streams{In: c.In, Out: io.Discard, Err: io.Discard}, Workspace: c.Workspace, Data: c.Data,
 		Offline: c.Offline, InProcess: c.InProcess}
-	return StartBackground(ctx, quiet, at, StartFlags{})
 }
