@@ -76,9 +76,9 @@ func OfData(data string) Place {
 	return Place{dir, data}
 }
 
-// Writable reports whether the files of daycare, which are JSON, can say where the place is. In one with a name in another
+// Encodable reports whether the files of daycare, which are JSON, can say where the place is. In one with a name in another
 // encoding than UTF-8, two folders would have one name in permissions, and commands would look for a folder that is not there.
-func (p Place) Writable() error {
+func (p Place) Encodable() error {
 	for _, path := range []string{p.Dir, p.Data} {
 		if !utf8.ValidString(path) {
 			return fmt.Errorf("the path %+q is not UTF-8, so daycare's files cannot name what is in it\nrename the folder", path)
@@ -87,10 +87,10 @@ func (p Place) Writable() error {
 	return nil
 }
 
-// Check reports whether the place can be used: Writable, and whether the own files, where they are elsewhere, belong to
+// Check reports whether the place can be used: Encodable, and whether the own files, where they are elsewhere, belong to
 // the workspace.
 func (p Place) Check() error {
-	if err := p.Writable(); err != nil || !p.Elsewhere() {
+	if err := p.Encodable(); err != nil || !p.Elsewhere() {
 		return err
 	}
 	dir, err := Recorded(p.Data)

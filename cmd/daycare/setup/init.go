@@ -228,7 +228,7 @@ func setUpDone(c *term.App, at workspace.Place, s *plan, p config.Provider, t *t
 // workspace says which that is, and is found from there.
 func makeHome(c *term.App, at workspace.Place) (initResult, error) {
 	done := initResult{Dir: at.Data, Created: []string{}, Kept: []string{}}
-	if err := at.Writable(); err != nil {
+	if err := at.Encodable(); err != nil {
 		return done, err
 	}
 	if err := makeFolders(done.Dir); err != nil {

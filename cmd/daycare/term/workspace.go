@@ -22,7 +22,7 @@ const dataVariable = "DAYCARE_DATA"
 func (c *App) Place() (workspace.Place, error) {
 	at, err := find(c)
 	if err == nil {
-		err = at.Writable()
+		err = at.Encodable()
 	}
 	return at, err
 }

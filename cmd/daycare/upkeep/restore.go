@@ -67,7 +67,7 @@ func here(c *term.App) (workspace.Place, error) {
 	}
 	at := workspace.At(dir)
 
-	return at, at.Writable()
+	return at, at.Encodable()
 }
 
 // restorable reports why nothing can be restored here, and keeps daemons from starting in what
