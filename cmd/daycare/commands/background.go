@@ -29,20 +29,11 @@ type StartFlags struct {
 // StartBackground runs `daycare start` as a process in its own session, so that closing the terminal does not end
 // it, and returns when its socket answers.
 func StartBackground(ctx context.Context, c *term.App, at workspace.Place, f StartFlags) error {
-	caution := make(chan string, 1)
-	go func() { // beside the start, which takes as long; of the settings the daemon says what is wrong
-		defer close(caution)
-		if !c.JSON {
-			caution <- doctor.SandboxCaution(silent(c))
-		}
-	}()
-
 	pid, log, err := background(ctx, c, at, f)
-	switch {
-	case err != nil:
-		<-caution // what is tried in the sandbox does not stay
+	if err != nil {
 		return err
-	case c.JSON:
+	}
+	if c.JSON {
 		return c.PrintJSON(struct {
 			PID       int    `json:"pid"`
 			Workspace string `json:"workspace"`
@@ -52,12 +43,13 @@ func StartBackground(ctx context.Context, c *term.App, at workspace.Place, f Sta
 
 	c.Print("daycare runs in the background: pid %d\n", pid)
 	c.Note("log %s; stop it with: daycare stop", log)
-	if said := <-caution; said != "" {
-		c.Warn("%s", said)
-	}
+	doctor.CautionSandbox(c) // beside the start it would take the processors that the daemon needs
 
 	return nil
 }
+
+// startPoll is how often a daemon that starts is asked whether it is there: a start takes some 60 ms.
+const startPoll = 5 * time.Millisecond
 
 // background starts the daemon and waits until its socket answers.
 func background(ctx context.Context, c *term.App, at workspace.Place, f StartFlags) (pid int, log string, err error) {
@@ -89,7 +81,7 @@ func background(ctx context.Context, c *term.App, at workspace.Place, f StartFla
 			return 0, log, &term.Problem{Code: fault.ExitTimeout,
 				Err: fmt.Errorf("start in the background: pid %d did not answer within %s", child.Process.Pid, term.StartWait),
 				Do:  "see " + log}
-		case <-time.After(25 * time.Millisecond):
+		case <-time.After(startPoll):
 		}
 	}
 }
@@ -173,12 +165,9 @@ func EnsureDaemon(ctx context.Context, c *term.App, at workspace.Place) error {
 	if client, err := c.JoinStarting(ctx, at); client != nil || err != nil {
 		return err
 	}
-	_, _, err = background(ctx, silent(c), at, StartFlags{})
-	return err
-}
-
-// silent is c for what says nothing.
-func silent(c *term.App) *term.App {
-	return &term.App{Streams: term.Streams{In: c.In, Out: io.Discard, Err: io.Discard}, Workspace: c.Workspace, Data: c.Data,
+	quiet := &term.App{Streams: term.Streams{In: c.In, Out: io.Discard, Err: io.Discard}, Workspace: c.Workspace, Data: c.Data,
 		Offline: c.Offline, InProcess: c.InProcess}
+	_, _, err = background(ctx, quiet, at, StartFlags{})
+
+	return err
 }

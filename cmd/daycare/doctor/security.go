@@ -199,19 +199,11 @@ func showSecurity(c *term.App, at workspace.Place) error {
 
 // CautionSandbox says what commands cannot do here because their sandbox is a narrow one.
 func CautionSandbox(c *term.App) {
-	if caution := SandboxCaution(c); caution != "" {
-		c.Warn("%s", caution)
-	}
-}
-
-// SandboxCaution is what CautionSandbox says; "": nothing. It tries a command in the sandbox, which takes as long as a start.
-func SandboxCaution(c *term.App) string {
 	conf, err := c.Config()
 	if err != nil {
-		return "" // said already
+		return // said already
 	}
 	if r, err := runner(conf); err == nil && r != nil && r.Level == sandbox.Landlock && !r.HasView() {
-		return narrow + "\n" + narrowRemedy
+		c.Warn("%s\n%s", narrow, narrowRemedy)
 	}
-	return ""
 }
