@@ -232,3 +232,14 @@ func TestFoldersOfAgents(t *testing.T) {
 		}
 	}
 }
+
+// An agent that has its name from elsewhere, or cannot be without one, keeps it.
+func TestNamesThatStay(t *testing.T) {
+	c, _ := serve(t, &fake{})
+	for kind, name := range map[string]string{"cron": "other", "heartbeat": "other", "permanent": "", "subagent": ""} {
+		err := c.Folders().Rename(t.Context(), event.Agent{ID: alpha, Type: kind}, name)
+		if bad, ok := errors.AsType[*Invalid](err); !ok || bad.Field != "name" {
+			t.Errorf("a %s agent called %q: %v", kind, name, err)
+		}
+	}
+}
