@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A case is played again only if nothing was wrong in it but the time it took.
@@ -82,4 +83,24 @@ func TestAHuntShowsWhatFailedWithoutABug(t *testing.T) {
 			t.Errorf("the report lacks %q:\n%s", want, out.String())
 		}
 	}
+}
+
+// A chat that hangs until others have answers hangs until then, and where they get none, until its time is over.
+func TestAChatHangsUntilOthersHaveAnswers(t *testing.T) {
+	w := &world{stalls: &stallClock{}}
+	w.platform = platform{hangs: map[string]time.Duration{"a": 300 * time.Millisecond}, hangsUntil: []string{"b", "c"}}
+	took := func(chat string) time.Duration {
+		began := time.Now()
+		w.hang(chat)
+		return time.Since(began)
+	}
+	w.replies = []reply{{chat: "a"}, {chat: "b"}}
+	if d := took("a"); d < 300*time.Millisecond {
+		t.Errorf("c had no answer, and it hung for %s", d)
+	}
+
+	w.platform.hangs["a"] = time.Hour
+	w.replies = append(w.replies, reply{chat: "c"})
+	took("a")
+	took("b")
 }

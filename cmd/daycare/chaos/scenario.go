@@ -55,6 +55,8 @@ type Platform struct {
 	Fails  bool // a third of the calls fail, half of them after the answer was accepted
 	// Hangs is how long the platform of a hook takes to confirm an answer, by hook.
 	Hangs map[string]time.Duration
+	// HangsUntil are hooks. Once an answer has come to each of them, no platform hangs any more; empty: each hangs for its time.
+	HangsUntil []string
 }
 
 // A step is something that a user or platform does. It returns when it is done,

@@ -1,9 +1,11 @@
 package chaos
 
 import (
+	"context"
 	"encoding/json"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -97,9 +99,8 @@ func (w *world) arrive(r reply) bool {
 	r.at = time.Now()
 	w.replies = append(w.replies, r)
 	w.note("reply", []string{r.out, r.chat, r.text})
-	hang := w.platform.hangs[r.chat]
 	w.mu.Unlock()
-	time.Sleep(hang)
+	w.hang(r.chat)
 	if refused {
 		return false
 	}
@@ -108,4 +109,30 @@ func (w *world) arrive(r reply) bool {
 	defer w.mu.Unlock()
 	w.replies[n].told = time.Now()
 	return true
+}
+
+// hang takes the time that the platform of a chat takes to answer.
+func (w *world) hang(chat string) {
+	w.mu.Lock()
+	hangs, chats := w.platform.hangs[chat], w.platform.hangsUntil
+	w.mu.Unlock()
+	if len(chats) == 0 {
+		time.Sleep(hangs)
+		return
+	}
+
+	began := time.Now()
+	_ = until(context.Background(), func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		now := time.Now()
+		return now.Sub(began) >= hangs+w.stalls.between(began, now) || w.reached(chats)
+	})
+}
+
+// reached reports whether an answer has come to each of these chats.
+func (e *exchanged) reached(chats []string) bool {
+	return !slices.ContainsFunc(chats, func(chat string) bool {
+		return !slices.ContainsFunc(e.replies, func(r reply) bool { return r.chat == chat })
+	})
 }

@@ -14,7 +14,7 @@ import (
 const (
 	latestWake = 5 * time.Second  // from acceptance to the turn of an agent without work
 	latestStop = 10 * time.Second // from SIGTERM to the end of the process
-	neighbour  = time.Second      // the 99th percentile of answers while another agent is in trouble
+	neighbour  = 5 * time.Second  // the 99th percentile of answers while another agent is in trouble
 )
 
 // late: an agent that has nothing else to do begins with a message soon. The time counts

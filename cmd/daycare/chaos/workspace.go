@@ -66,7 +66,7 @@ func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, er
 		return nil, err
 	}
 	world.broken, world.stalls = p.broken(), h.stalls
-	world.platform = platform{hangs: c.Scenario.Hangs, refuse: c.Scenario.Refuse}
+	world.platform = platform{hangs: c.Scenario.Hangs, hangsUntil: c.Scenario.HangsUntil, refuse: c.Scenario.Refuse}
 	if c.Scenario.Fails {
 		world.platform.fails = unreliable()
 	}

@@ -84,8 +84,9 @@ type decision struct {
 
 // A platform is how the other side of callbacks behaves.
 type platform struct {
-	refuse int                      // number of callbacks that still fail, after they were recorded
-	hangs  map[string]time.Duration // how long it takes to answer, by chat
+	refuse     int                      // number of callbacks that still fail, after they were recorded
+	hangs      map[string]time.Duration // how long it takes to answer, by chat
+	hangsUntil []string                 // chats: once each of them has an answer, it hangs no more; empty: always
 	// fails says whether it answers the call that brings out, the id of an answer, with an error, and whether it
 	// took it all the same; nil: it never fails.
 	fails func(out string) (fails, took bool)
