@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -81,24 +82,20 @@ func Note(w workspace.Place, now time.Time) error {
 		return nil
 	}
 
-	if !disk.Exists(filepath.Join(folder, fileOf(w.Key()))) {
-		all, err := List()
-		if err != nil {
-			return err
-		}
-		if len(all) >= maxEntries {
-			return fmt.Errorf("the list already has %d workspaces; remove one with: daycare workspaces forget DIR", len(all))
-		}
-	}
 	if err := disk.NewVolume(folder).MkdirAll(folder); err != nil {
 		return err
 	}
-
 	at, err := beneath.Root(folder)
 	if err != nil {
 		return err
 	}
 	defer at.Close()
+	if !disk.Exists(filepath.Join(folder, fileOf(w.Key()))) {
+		if err := room(at); err != nil {
+			return err
+		}
+	}
+
 	e := Entry{Path: w.Dir, StartedAt: disk.StampOf(now)}
 	if w.Elsewhere() {
 		e.Data = w.Data
@@ -106,6 +103,29 @@ func Note(w workspace.Place, now time.Time) error {
 	data, _ := json.Marshal(e) // texts and a time
 
 	return disk.ReplaceIn(step, at, fileOf(w.Key()), append(data, '\n'), disk.InOptions{})
+}
+
+// room reports an error if the list is full. The notes are read only where there are enough files for that.
+func room(at *os.Root) error {
+	f, err := at.Open(".")
+	if err != nil {
+		return err
+	}
+	names, err := f.Readdirnames(maxEntries)
+	f.Close()
+	if len(names) < maxEntries {
+		if errors.Is(err, io.EOF) { // the folder is empty
+			err = nil
+		}
+		return err
+	}
+
+	all, err := List()
+	if err == nil && len(all) >= maxEntries {
+		err = fmt.Errorf("the list already has %d workspaces; remove one with: daycare workspaces forget DIR", len(all))
+	}
+
+	return err
 }
 
 // List lists the workspaces that are known, by path.

@@ -285,6 +285,7 @@ func TestChatCommands(t *testing.T) {
 	}
 	for _, step := range []struct{ line, done string }{
 		{"/mark early", ""}, // there is nothing to mark
+		{"/rename night watch", ""},
 		{"hello", `"text":"heard hello"`},
 		{"/mark before", `"type":"mark"`},
 		{"more", `"text":"heard more"`},
@@ -293,6 +294,8 @@ func TestChatCommands(t *testing.T) {
 		{"/compact", "not compacted"},
 		{"/model", ""},
 		{"/model noone", ""},
+		{"/rename", ""}, // to what
+		{"/rename night watch", ""},
 		{"/reset everything", ""}, // not what it says
 	} {
 		lines <- step.line + "\n"
@@ -308,7 +311,7 @@ func TestChatCommands(t *testing.T) {
 	}
 	for _, want := range []string{"no message has been sent yet", "checkpoint set; go back to it with: /rewind before",
 		`no checkpoint "nowhere"`, "rewound", "will be compacted", "the agent uses scripted of one, as the settings say",
-		`unknown model "noone"`,
+		`unknown model "noone"`, "0/ is night watch now", "unknown command /rename;",
 		"unknown command /reset everything"} {
 		if !strings.Contains(s.Stderr.String(), want) {
 			t.Errorf("stderr must say %q:\n%s", want, s.Stderr.String())

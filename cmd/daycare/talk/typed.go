@@ -19,6 +19,7 @@ const talkHelp = `/stop         cancel the current turn
 /mark NAME    set a checkpoint
 /rewind [TO]  undo the newest turn, or go back to a checkpoint
 /model [NAME] show or change the model
+/rename NAME  give this agent another name
 /NAME [TEXT]  a command of this workspace, see: daycare commands ls
 /help         show this help
 /quit         exit (also Ctrl-D)
@@ -115,6 +116,8 @@ func (t *talk) command(ctx context.Context, line string) (over bool, err error) 
 		}, "rewound; the rewound part stays in the file")
 	case name == "/model":
 		err = t.model(ctx, rest)
+	case rest != "" && name == "/rename":
+		err = t.rename(ctx, rest)
 	default:
 		var text string
 		if text, err = expanded(ctx, t.client, line); err == nil && text != line {
@@ -159,6 +162,22 @@ func (p *peer) model(ctx context.Context, name string) error {
 	}
 
 	return err
+}
+
+func (p *peer) rename(ctx context.Context, name string) error {
+	if p.agent == "" {
+		return errNothingSaid
+	}
+	a, err := p.client.Agent(ctx, p.agent)
+	if err != nil {
+		return err
+	}
+	if err := p.client.Folders().Rename(ctx, a, name); err != nil {
+		return fmt.Errorf("rename %s: %w", a.Handle, err)
+	}
+	p.view.note("%s is %s now", a.Handle, name)
+
+	return nil
 }
 
 func (p *peer) stopTurn(ctx context.Context) error {
