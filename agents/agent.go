@@ -193,7 +193,7 @@ func (a *agent) wait(ctx context.Context) (sleep, edited bool) {
 // kept for the next start.
 func (a *agent) leave() error {
 	if crash.Bug("slowstop") {
-		time.Sleep(15 * time.Second)
+		time.Sleep(time.Minute)
 	}
 	if err := a.deliveries.wait(); err != nil {
 		return err

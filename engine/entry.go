@@ -214,7 +214,7 @@ func (e *entry) sleep() {
 func (e *entry) act(ctx context.Context, start StartFunc) {
 	defer e.finish()
 	if crash.Bug("latewake") {
-		time.Sleep(7 * time.Second)
+		time.Sleep(30 * time.Second)
 	}
 	e.watch()
 	defer e.unwatch()

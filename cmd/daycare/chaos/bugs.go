@@ -39,7 +39,7 @@ var Bugs = []Bug{
 	{"keysforgotten", "a rotation forgets the keys that identify redeliveries", "duplicated: "},
 	{"shortmemory", "a message that is redelivered days later becomes a second item", "duplicated: "},
 	{"sendtwice", "an answer that arrived is sent again", "answered again: "},
-	{"deliverylate", "a delivery is recorded only after the call in progress", "answered again: "},
+	{"deliverylate", "a delivery is recorded only after the call in progress", "answered again: |late: answer "},
 	{"lifo", "items are processed newest first", "reordered: "},
 	{"newestanswer", "the newest of the waiting answers is sent first", "reordered: answer "},
 
@@ -64,8 +64,8 @@ var Bugs = []Bug{
 	{"revokelost", "a revoked permission still counts", "without permission: |right not taken back: |stuck: "},
 
 	{"wakelost", "an agent with work is not woken the first time", "stuck: |late: "},
-	{"latewake", "an idle agent starts seven seconds late", "late: |stuck: "},
-	{"slowstop", "the process ends fifteen seconds after SIGTERM", "late: it did not end"},
+	{"latewake", "an idle agent starts half a minute late", "late: |stuck: "},
+	{"slowstop", "the process ends a minute after SIGTERM", "late: it did not end"},
 	{"onelane", "one slow chat holds up all others", "late: of "},
 }
 

@@ -88,7 +88,7 @@ func TestAHuntShowsWhatFailedWithoutABug(t *testing.T) {
 // A chat that hangs until others have answers hangs until then, and where they get none, until its time is over.
 func TestAChatHangsUntilOthersHaveAnswers(t *testing.T) {
 	w := &world{stalls: &stallClock{}}
-	w.platform = platform{hangs: map[string]time.Duration{"a": 300 * time.Millisecond}, hangsUntil: []string{"b", "c"}}
+	w.platform = platform{hangs: map[string]time.Duration{"a": 300 * time.Millisecond}, hangsUntil: reached("b", "c")}
 	took := func(chat string) time.Duration {
 		began := time.Now()
 		w.hang(chat)

@@ -55,8 +55,8 @@ type Platform struct {
 	Fails  bool // a third of the calls fail, half of them after the answer was accepted
 	// Hangs is how long the platform of a hook takes to confirm an answer, by hook.
 	Hangs map[string]time.Duration
-	// HangsUntil are hooks. Once an answer has come to each of them, no platform hangs any more; empty: each hangs for its time.
-	HangsUntil []string
+	// HangsUntil reports that no platform hangs any more; nil: each hangs for its time.
+	HangsUntil func(w *world) bool
 }
 
 // A step is something that a user or platform does. It returns when it is done,
@@ -134,6 +134,29 @@ func idle(d time.Duration) step {
 }
 
 const mostIdle = 8 * time.Second
+
+// noted waits until history has the delivery of each answer that its platform took. A call in progress is no reason to put
+// that off: where it is, it is late.
+func noted(ctx context.Context, u *user) error {
+	began, life, missing := time.Now(), -1, ""
+	err := until(ctx, func() bool {
+		now, n := time.Now(), u.newestLife()
+		if n != life { // each has its own time
+			began, life = now, n
+		}
+		out, err := u.unnoted()
+		missing = out
+		return err == nil && (out == "" || now.Sub(began) > latestNote+u.stalls.between(began, now))
+	})
+	if err == nil && missing != "" {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.overdue = fmt.Sprintf("answer %s arrived, and its delivery was not recorded within %s, while a call was in progress",
+			missing, latestNote)
+	}
+
+	return err
+}
 
 // ended ends the call that lasts as long as the user wants.
 func ended(_ context.Context, u *user) error { return os.WriteFile(enough(u.effects), nil, 0o600) }

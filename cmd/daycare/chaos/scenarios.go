@@ -109,15 +109,15 @@ func chatting(name string) *Scenario {
 }
 
 // labour: an answer is delivered, and another agent works, while a call runs. The platform
-// takes its time, so that the first answer arrives during the call of the second turn; what
+// takes its time until the call of the second turn runs, so that the first answer arrives during it; what
 // the agent beside it writes is written over a second later, and while the call runs, also on
 // a busy machine.
 func labour() *Scenario {
 	return &Scenario{Name: "labour", Before: first, Settings: Settings{Hooks: []string{"a", "b"}},
-		Platform:  Platform{Hangs: map[string]time.Duration{"a": 200 * time.Millisecond}},
+		Platform:  Platform{Hangs: map[string]time.Duration{"a": latestNote}, HangsUntil: effected("t2")},
 		Selection: only("history.", "tool.after"),
 		Steps: []step{say("a", "t1", "hello"), answered(1), say("a", "t2", "toil"), happenedAfter(1, "t2"),
-			idle(1500 * time.Millisecond), say("b", "t3", "hello"), idle(500 * time.Millisecond), ended, say("a", "t4", "hello")}}
+			idle(1500 * time.Millisecond), noted, say("b", "t3", "hello"), idle(500 * time.Millisecond), ended, say("a", "t4", "hello")}}
 }
 
 // neighbours: the chat of one agent hangs until the agents beside it have answered, or for longer than their answers may
@@ -125,7 +125,7 @@ func labour() *Scenario {
 func neighbours() *Scenario {
 	others := []string{"b", "c", "d"}
 	return &Scenario{Name: "neighbours", Settings: Settings{Hooks: append([]string{"a"}, others...)},
-		Platform:  Platform{Hangs: map[string]time.Duration{"a": neighbour + time.Second}, HangsUntil: others},
+		Platform:  Platform{Hangs: map[string]time.Duration{"a": neighbour + time.Second}, HangsUntil: reached(others...)},
 		Selection: only("send."), Check: quick(others...),
 		Steps: []step{say("a", "a0", "hello"),
 			together(say("a", "a1", "labour"), burst("b", "b", "hello", 4), burst("c", "c", "look", 4), burst("d", "d", "act", 4))}}

@@ -114,25 +114,35 @@ func (w *world) arrive(r reply) bool {
 // hang takes the time that the platform of a chat takes to answer.
 func (w *world) hang(chat string) {
 	w.mu.Lock()
-	hangs, chats := w.platform.hangs[chat], w.platform.hangsUntil
+	hangs, over := w.platform.hangs[chat], w.platform.hangsUntil
 	w.mu.Unlock()
-	if len(chats) == 0 {
+	if hangs == 0 || over == nil {
 		time.Sleep(hangs)
 		return
 	}
 
 	began := time.Now()
 	_ = until(context.Background(), func() bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
 		now := time.Now()
-		return now.Sub(began) >= hangs+w.stalls.between(began, now) || w.reached(chats)
+		return now.Sub(began) >= hangs+w.stalls.between(began, now) || over(w)
 	})
 }
 
-// reached reports whether an answer has come to each of these chats.
-func (e *exchanged) reached(chats []string) bool {
-	return !slices.ContainsFunc(chats, func(chat string) bool {
-		return !slices.ContainsFunc(e.replies, func(r reply) bool { return r.chat == chat })
-	})
+// reached is when an answer has come to each of these chats.
+func reached(chats ...string) func(w *world) bool {
+	return func(w *world) bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return !slices.ContainsFunc(chats, func(chat string) bool {
+			return !slices.ContainsFunc(w.replies, func(r reply) bool { return r.chat == chat })
+		})
+	}
+}
+
+// effected is when a call of this message has had its effect.
+func effected(key string) func(w *world) bool {
+	return func(w *world) bool {
+		all, err := w.done()
+		return err == nil && slices.ContainsFunc(all, func(e effect) bool { return e.key == key })
+	}
 }

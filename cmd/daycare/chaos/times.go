@@ -14,6 +14,7 @@ import (
 const (
 	latestWake = 5 * time.Second  // from acceptance to the turn of an agent without work
 	latestStop = 10 * time.Second // from SIGTERM to the end of the process
+	latestNote = 5 * time.Second  // from the platform's answer to the record of the delivery, while a call is in progress
 	neighbour  = 5 * time.Second  // the 99th percentile of answers while another agent is in trouble
 )
 
@@ -23,6 +24,9 @@ const (
 func (c *checker) late(v view) {
 	if !c.play.timed() {
 		return
+	}
+	if what := c.play.user.overdue; what != "" {
+		c.violate("late: %s", what)
 	}
 	said := v.byKey()
 	for _, a := range v.agents {

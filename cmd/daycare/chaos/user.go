@@ -302,6 +302,39 @@ func (u *user) happened(ctx context.Context, n int, key string) error {
 	})
 }
 
+// unnoted is an answer that its platform took and of which no history has the delivery; "": there is no such answer.
+func (u *user) unnoted() (out string, err error) {
+	all, err := agentFiles(u.root, nil)
+	if err != nil {
+		return "", err
+	}
+	recorded := map[string]bool{}
+	for _, a := range all {
+		for _, l := range a.history {
+			if l.Type == "delivery" {
+				recorded[l.delivered()] = true
+			}
+		}
+	}
+
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, r := range u.replies {
+		if !r.told.IsZero() && !recorded[r.out] {
+			return r.out, nil
+		}
+	}
+
+	return "", nil
+}
+
+// newestLife is the number of the newest life.
+func (u *user) newestLife() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.life
+}
+
 // answers waits until so many answers came.
 func (u *user) answers(ctx context.Context, n int) error {
 	return until(ctx, func() bool { return u.distinct() >= n })

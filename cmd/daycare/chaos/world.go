@@ -39,6 +39,7 @@ type exchanged struct {
 	byKey     map[string]*saying
 	replies   []reply
 	decisions []*decision
+	overdue   string // what a step waited for in vain
 }
 
 // lives are the processes of the case, as the world saw them.
@@ -86,7 +87,7 @@ type decision struct {
 type platform struct {
 	refuse     int                      // number of callbacks that still fail, after they were recorded
 	hangs      map[string]time.Duration // how long it takes to answer, by chat
-	hangsUntil []string                 // chats: once each of them has an answer, it hangs no more; empty: always
+	hangsUntil func(w *world) bool      // ends that early; nil: nothing does
 	// fails says whether it answers the call that brings out, the id of an answer, with an error, and whether it
 	// took it all the same; nil: it never fails.
 	fails func(out string) (fails, took bool)
