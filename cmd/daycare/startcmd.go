@@ -128,10 +128,10 @@ func showBanner(c *term.App, o daemon.Options, b daemon.Banner) {
 	s := c.ErrStyle()
 	line := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(c.Err, "%s %s\n", s.Dim(fmt.Sprintf("%-11s", name)), term.Clean(value))
+			c.Say("%s %s\n", s.Dim(fmt.Sprintf("%-11s", name)), value)
 		}
 	}
-	fmt.Fprintln(c.Err, s.Bold("daycare "+version.Number)+s.Dim(fmt.Sprintf("  pid %d", os.Getpid())))
+	c.Say("%s%s\n", s.Bold("daycare "+version.Number), s.Dim(fmt.Sprintf("  pid %d", os.Getpid())))
 	line("workspace", o.Place.Dir)
 	if o.Place.Elsewhere() {
 		line("data", o.Place.Data)

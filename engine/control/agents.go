@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"daycare/engine/event"
+	"daycare/engine/plain"
 )
 
 // agentRoutes serve what is asked about agents, and what is done with them.
@@ -54,11 +56,27 @@ func (g agentRoutes) list(ctx context.Context, in listIn) (agentsBody, error) {
 	return agentsBody{some(all)}, err
 }
 
+// longestName bounds the name that an agent is given, in characters.
+const longestName = 200
+
+// checkName reports what is wrong with a name for an agent.
+func checkName(name string) error {
+	steers := func(r rune) bool { return r == '\n' || r == '\t' || plain.Steers(r) }
+	if utf8.RuneCountInString(name) <= longestName && !strings.ContainsFunc(name, steers) {
+		return nil
+	}
+	return &Invalid{Field: "name",
+		Reason: fmt.Sprintf("must be one line of at most %d characters, without control characters", longestName)}
+}
+
 // agentTypes are the kinds of agent that are made by hand.
 const agentTypes = "user, permanent, subagent"
 
 func (g agentRoutes) create(ctx context.Context, in aBody[NewAgent]) (event.Agent, error) {
 	n := in.Body
+	if err := checkName(n.Name); err != nil {
+		return event.Agent{}, err
+	}
 	switch n.Type {
 	case "", "user":
 		n.Type = "user"

@@ -169,6 +169,9 @@ func (f FolderClient) Rename(ctx context.Context, a event.Agent, name string) er
 	case name == "" && t != address.User:
 		return &Invalid{Field: "name", Reason: "must not be empty, except for an agent of a chat"}
 	}
+	if err := checkName(name); err != nil {
+		return err
+	}
 
 	for { // until nobody else changed the file in between
 		text, hash, err := f.ReadFile(ctx, a.ID, address.File)

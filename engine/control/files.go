@@ -143,7 +143,7 @@ func (s *FileStore) AdoptAs(id, name, path string) (message.File, error) {
 		if disk.Transient(err) && !errors.Is(err, fs.ErrPermission) {
 			return message.File{}, fmt.Errorf("read file %s: %w", path, err)
 		}
-		return message.File{}, &Invalid{Field: "path", Reason: plain(err), Err: err}
+		return message.File{}, &Invalid{Field: "path", Reason: bare(err), Err: err}
 	}
 	if !filepath.IsAbs(path) {
 		return invalid("is not absolute")
@@ -151,7 +151,7 @@ func (s *FileStore) AdoptAs(id, name, path string) (message.File, error) {
 	if path = filepath.Clean(path); s.folders.Writable(path) {
 		content, err := s.shared(path)
 		if err != nil {
-			return invalid(plain(err))
+			return invalid(bare(err))
 		}
 		return s.put(id, cmp.Or(name, filepath.Base(path)), bytes.NewReader(content))
 	}
@@ -331,8 +331,8 @@ func inside(dir, path string) bool {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 }
 
-// plain is the reason in a file error, without the operation and the path.
-func plain(err error) string {
+// bare is the reason in a file error, without the operation and the path.
+func bare(err error) string {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		return p.Err.Error()

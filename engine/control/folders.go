@@ -144,6 +144,9 @@ func (f folderRoutes) fork(ctx context.Context, in agentBody[forkBody]) (event.A
 	if in.Body.At < 0 {
 		return event.Agent{}, &Invalid{Field: "at", Reason: "must be the seq of a record, or absent"}
 	}
+	if err := checkName(in.Body.Name); err != nil {
+		return event.Agent{}, err
+	}
 	return f.folders.Fork(ctx, in.ID, in.Body.At, in.Body.Name)
 }
 

@@ -185,7 +185,8 @@ var (
 		"`{agents}`; with `?family=ID` only that agent and its descendants that have not ended"}
 	createAgent = Op[aBody[NewAgent], event.Agent]{"createAgent", post, "/v1/agents", apitoken.Admin, all, needsDaemon | created,
 		"`{type, name?, prompt?, parent?, description?, systemPrompt?, workspaceDir?, spawned?, connector?, channelId?}`, " +
-			"type user, permanent or subagent; 201 and the agent. `connector` with `channelId`: the agent of this address, " +
+			"type user, permanent or subagent; `name` is one line of at most 200 characters; 201 and the agent. " +
+			"`connector` with `channelId`: the agent of this address, " +
 			"created if needed. `spawned`: as with `/spawn` in the terminal, limited by " +
 			"`agents.maxSpawned`; without it there is no limit"}
 	showAgent = Op[anAgent, event.Agent]{"showAgent", get, "/v1/agents/{id}", apitoken.Read, one, 0,

@@ -96,7 +96,7 @@ func runServer(ctx context.Context, c *term.App, o server.Options) error {
 	}()
 
 	return server.Run(ctx, o, func(address string) {
-		c.Print("NATS server %s ready on %s\n", term.Clean(o.Name), address)
+		c.Print("NATS server %s ready on %s\n", o.Name, address)
 		c.Note("join it with: daycare start --join %s", address)
 	})
 }
@@ -174,7 +174,7 @@ func export(ctx context.Context, c *term.App, folder string, join []string) erro
 			Folder string `json:"folder"`
 		}{n, folder})
 	}
-	c.Print("%s copied to %s\n", term.Plural(n, "agent", "agents"), term.Clean(to))
+	c.Print("%s copied to %s\n", term.Plural(n, "agent", "agents"), to)
 
 	return nil
 }

@@ -137,13 +137,13 @@ func named(c *term.App) (string, error) {
 
 // print says what became of an agent.
 func (a arrival) print(c *term.App) {
-	switch name := term.Clean(a.Name); {
+	switch name := a.Name; {
 	case a.Kept != "":
-		c.Print("%s (%s) not imported: %s\n", term.Clean(a.Was), name, term.Clean(a.Kept))
+		c.Print("%s (%s) not imported: %s\n", a.Was, name, a.Kept)
 	case a.Was != a.Handle:
-		c.Print("%s (%s) imported as %s\n", term.Clean(a.Was), name, term.Clean(a.Handle))
+		c.Print("%s (%s) imported as %s\n", a.Was, name, a.Handle)
 	default:
-		c.Print("%s (%s) brought\n", term.Clean(a.Was), name)
+		c.Print("%s (%s) brought\n", a.Was, name)
 	}
 }
 
@@ -152,7 +152,7 @@ func (i imported) print(c *term.App) {
 	c.Print("%s of all machines and %s imported\n", term.Plural(i.Files, "file", "files"),
 		term.Plural(i.Attachments, "attachment", "attachments"))
 	for _, name := range i.Kept {
-		c.Print("%s not imported: the cluster has a different one\n", term.Clean(name))
+		c.Print("%s not imported: the cluster has a different one\n", name)
 	}
 }
 

@@ -95,20 +95,20 @@ func repair(ctx context.Context, c *term.App, join []string, fix bool) error {
 
 // print says what is wrong, and what becomes of it.
 func (d damage) print(c *term.App) {
-	c.Print("agent %s (%s): %s\n", term.Clean(d.Handle), term.Clean(d.Name), term.Clean(d.Reason))
+	c.Print("agent %s (%s): %s\n", d.Handle, d.Name, d.Reason)
 	has := "the servers have"
 	if d.From != "" {
-		has = "machine " + term.Clean(d.From) + " has"
+		has = "machine " + d.From + " has"
 	}
 	switch {
 	case d.Error != "":
-		c.Print("  not repaired: %s\n", term.Clean(d.Error))
+		c.Print("  not repaired: %s\n", d.Error)
 	case d.UpTo < d.Of:
 		c.Print("  %s it up to message %d of %d; the rest is lost\n", has, d.UpTo, d.Of)
 	default:
 		c.Print("  %s all of it\n", has)
 	}
 	if d.Kept != "" && d.Error == "" {
-		c.Print("  repaired; what the servers had is in %s\n", term.Clean(d.Kept))
+		c.Print("  repaired; what the servers had is in %s\n", d.Kept)
 	}
 }

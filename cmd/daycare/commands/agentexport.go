@@ -30,6 +30,9 @@ func agentsExport(c *term.App) *cobra.Command {
 			}
 			write := func(to io.Writer) error { return client.Folders().Export(cmd.Context(), a.ID, to) }
 			if out == "" || out == "-" {
+				if err := c.TakesArchive(); err != nil {
+					return err
+				}
 				return write(c.Out)
 			}
 

@@ -138,12 +138,12 @@ func showAgent(c *term.App, s shown, now time.Time) {
 	showRights(c, s.Permissions)
 	heading(c, "waiting", len(s.Waiting))
 	for _, w := range s.Waiting {
-		c.Print("  %s\n", term.Clean(term.Join("  ", w.ID, w.Type, w.State, term.Ago(w.At, now), term.OneLine(w.Text, 60))))
+		c.Print("  %s\n", term.Join("  ", w.ID, w.Type, w.State, term.Ago(w.At, now), term.OneLine(w.Text, 60)))
 	}
 	problems(c, filepath.Dir(filepath.Dir(filepath.Dir(s.Paths["folder"]))), s.Problems)
 	heading(c, "asks", len(s.Asks))
 	for _, a := range s.Asks {
-		c.Print("  %s\n", term.Clean(term.Join("  ", a.Token, a.Tag, term.OneLine(a.Request, 80))))
+		c.Print("  %s\n", term.Join("  ", a.Token, a.Tag, term.OneLine(a.Request, 80)))
 	}
 }
 

@@ -163,7 +163,7 @@ func showRecords(c *term.App, records []json.RawMessage) error {
 		if text == "" {
 			continue
 		}
-		if _, err := fmt.Fprintln(c.Out, text); err != nil {
+		if err := term.Printf(c.Out, "%s\n", text); err != nil {
 			return fmt.Errorf("write output: %w", err)
 		}
 	}

@@ -162,7 +162,7 @@ func (u undoing) list(takes []changes.Take) error {
 		if one.Mergeable() {
 			stands += ": --merge keeps that"
 		}
-		t.Row(term.Clean(u.Shown(one.File())), term.Plural(len(one.Turns), "turn", "turns"), stands)
+		t.Row(u.Shown(one.File()), term.Plural(len(one.Turns), "turn", "turns"), stands)
 	}
 
 	return t.Write(u.app.Out, u.app.OutStyle())
@@ -195,7 +195,7 @@ func (u undoing) take(paths []string, merge bool) error {
 	}
 	for _, r := range rows {
 		if !u.app.JSON {
-			u.app.Print("%s\n", term.Clean(strings.TrimRight(fmt.Sprintf("%-10s %s  %s", words[r.Outcome], r.Path, r.Why), " ")))
+			u.app.Print("%s\n", strings.TrimRight(fmt.Sprintf("%-10s %s  %s", words[r.Outcome], r.Path, r.Why), " "))
 		}
 	}
 	if len(rows) == 0 {
@@ -242,7 +242,7 @@ func (u undoing) diff(turn []string) error {
 			u.app.Print("%s\n", u.app.OutStyle().Bold(fmt.Sprintf("turn %s  %s", r.Turn, r.At.Local().Format("2006-01-02 15:04"))))
 			last = r.Turn
 		}
-		u.app.Print("%s", term.Clean(r.Diff))
+		u.app.Print("%s", r.Diff)
 	}
 	if len(rows) == 0 {
 		u.app.Note("its tools wrote no files")

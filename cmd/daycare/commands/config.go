@@ -39,7 +39,7 @@ func configPath(c *term.App) *cobra.Command {
 				}{path, term.Exists(path)})
 			}
 
-			c.Print("%s\n", term.Clean(path))
+			c.Print("%s\n", path)
 			return nil
 		},
 	}
@@ -152,7 +152,7 @@ func printSetting(c *term.App, value any) error {
 		c.Print("\n")
 		return nil
 	default:
-		c.Print("%s\n", term.Clean(fmt.Sprint(value)))
+		c.Print("%v\n", value)
 		return nil
 	}
 
@@ -160,7 +160,7 @@ func printSetting(c *term.App, value any) error {
 	if err != nil {
 		return fmt.Errorf("print settings: %w", err)
 	}
-	c.Print("%s", term.Clean(string(text)))
+	c.Print("%s", text)
 
 	return nil
 }

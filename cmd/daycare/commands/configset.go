@@ -103,7 +103,7 @@ func saveSettings(ctx context.Context, c *term.App, home string, before, after [
 		}{true, saved.When})
 	}
 
-	c.Print("%s\n", term.Clean(done))
+	c.Print("%s\n", done)
 	c.Note("%s", saved.When)
 	return nil
 }

@@ -139,7 +139,7 @@ func showTask(c *term.App, t control.Task) error {
 		"state", state, "last", lastRun(t.Last, time.Now()), "agent", cmp.Or(t.AgentID, t.TaskID), "missed runs", t.CatchUp,
 		"model", t.Model, "gate", t.Gate, "watches", term.Join(", ", strings.Join(t.Watch, ", "), t.WatchCommand),
 		"folder", filepath.Join(at.Data, "cron", t.Slug))
-	c.Print("\n%s\n", term.Clean(t.Prompt))
+	c.Print("\n%s\n", t.Prompt)
 
 	return nil
 }

@@ -132,8 +132,8 @@ func permissionsWhy(c *term.App) *cobra.Command {
 			v, err := client.Why(ctx, args[0], strings.Join(args[1:], " "))
 			return v, term.Wrap(err, "check permissions of %s", args[0])
 		}, func(v control.Verdict) error {
-			c.Fields("decision", v.Decision, "rule", permission.VisibleLine(v.Rule), "allowed by", term.Clean(v.By),
-				"reason", term.Clean(v.Reason), "hooks before it", term.Clean(strings.Join(v.Hooks, "; ")))
+			c.Fields("decision", v.Decision, "rule", permission.VisibleLine(v.Rule), "allowed by", v.By,
+				"reason", v.Reason, "hooks before it", strings.Join(v.Hooks, "; "))
 			return nil
 		}),
 	}

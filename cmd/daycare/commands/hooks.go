@@ -94,8 +94,8 @@ func showHookTest(c *term.App, t control.HookTest) {
 		}
 		c.Print("%s  %s\n", c.OutStyle().Bold(term.OneLine(r.Command, 80)),
 			term.Join("  ", ended, fmt.Sprintf("%d ms", r.MS), cmp.Or(r.Decision, "no decision")))
-		c.Fields("  failed", term.Clean(r.Failed), "  output", term.OneLine(r.Output, 500), "  errors", term.OneLine(r.Errors, 500))
+		c.Fields("  failed", r.Failed, "  output", term.OneLine(r.Output, 500), "  errors", term.OneLine(r.Errors, 500))
 	}
-	c.Fields("decision", cmp.Or(t.Decision, "none"), "reason", term.Clean(t.Reason), "context", term.Clean(t.Context),
-		"input", term.Clean(string(t.Input)))
+	c.Fields("decision", cmp.Or(t.Decision, "none"), "reason", t.Reason, "context", t.Context,
+		"input", string(t.Input))
 }

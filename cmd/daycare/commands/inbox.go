@@ -109,7 +109,7 @@ func inboxShow(c *term.App) *cobra.Command {
 		}, func(w waitingFor) error {
 			c.Fields("item", w.ID, "agent", w.Handle, "type", w.Type, "state", w.State,
 				"at", w.At.Local().Format("2006-01-02 15:04:05"), "size", term.Size(int64(w.Bytes)))
-			c.Print("\n%s\n", term.Clean(w.Text))
+			c.Print("\n%s\n", w.Text)
 			return nil
 		}),
 	}

@@ -223,7 +223,7 @@ func showLog(c *term.App, q *logQuery, raw []byte) error {
 	if !term.IsTerminal(c.Out) || c.JSON {
 		return c.PrintLine(raw)
 	}
-	if _, err := fmt.Fprintln(c.Out, prettyLog(raw, q.name, c.OutStyle())); err != nil {
+	if err := term.Printf(c.Out, "%s\n", prettyLog(raw, q.name, c.OutStyle())); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 
@@ -231,27 +231,27 @@ func showLog(c *term.App, q *logQuery, raw []byte) error {
 }
 
 // prettyLog is a line for users: when, how bad, what, and the data behind it.
-func prettyLog(raw []byte, name func(id string) string, s term.Style) string {
+func prettyLog(raw []byte, name func(id string) string, s term.Style) term.Styled {
 	var l logLine
 	var rest map[string]any
 	if json.Unmarshal(raw, &l) != nil || json.Unmarshal(raw, &rest) != nil {
-		return term.Clean(string(raw))
+		return term.Plain(string(raw))
 	}
 
 	for _, key := range []string{"time", "level", "msg"} {
 		delete(rest, key)
 	}
 
-	level := fmt.Sprintf("%-5s", l.Level)
+	colour := term.Plain
 	switch {
 	case l.Level >= slog.LevelError:
-		level = s.Red(level)
+		colour = s.Red
 	case l.Level >= slog.LevelWarn:
-		level = s.Yellow(level)
+		colour = s.Yellow
 	}
 
-	var data []string
-	for _, key := range slices.Sorted(maps.Keys(rest)) {
+	line := s.Dim(l.Time.Local().Format("01-02 15:04:05")) + " " + colour(fmt.Sprintf("%-5s", l.Level)) + " " + term.Plain(l.Msg)
+	for n, key := range slices.Sorted(maps.Keys(rest)) {
 		value := fmt.Sprint(rest[key])
 		if key == "agent" {
 			value = cmp.Or(name(value), value)
@@ -259,11 +259,13 @@ func prettyLog(raw []byte, name func(id string) string, s term.Style) string {
 		if strings.ContainsAny(value, " \t\n\"") || value == "" {
 			value = fmt.Sprintf("%q", value)
 		}
-		data = append(data, s.Dim(key+"=")+term.Clean(value))
+		if n == 0 {
+			line += " "
+		}
+		line += " " + s.Dim(key+"=") + term.Plain(value)
 	}
 
-	return strings.TrimSpace(s.Dim(l.Time.Local().Format("01-02 15:04:05")) + " " + level + " " + term.Clean(l.Msg) + "  " +
-		strings.Join(data, " "))
+	return line
 }
 
 // followLog prints what is added to the log until ctx ends, over rotations.

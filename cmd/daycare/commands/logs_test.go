@@ -191,7 +191,7 @@ func TestPrettyLog(t *testing.T) {
 		` too soon"}`
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC).Local().Format("01-02 15:04:05")
 	want := at + ` WARN  retrying model\x1b[2J again  agent=0/ n=2 reason="too much, too soon"`
-	if got := prettyLog([]byte(raw), func(id string) string { return map[string]string{"aaaa": "0/"}[id] }, false); got != want {
+	if got := prettyLog([]byte(raw), func(id string) string { return map[string]string{"aaaa": "0/"}[id] }, false); string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if got := prettyLog([]byte("not JSON"), nil, false); got != "not JSON" {

@@ -49,7 +49,7 @@ func slashShow(c *term.App) *cobra.Command {
 			}
 			return expanded{text}, nil
 		}, func(e expanded) error {
-			c.Print("%s\n", term.Clean(e.Text))
+			c.Print("%s\n", e.Text)
 			return nil
 		}),
 	}

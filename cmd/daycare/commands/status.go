@@ -124,7 +124,7 @@ func problems(c *term.App, workspace string, found []event.File) {
 	heading(c, "problems", len(found))
 	for _, f := range found {
 		at := finding.Finding{File: strings.TrimPrefix(f.File, workspace+string(filepath.Separator)), Line: f.Line, Column: f.Column}
-		c.Print("  %s  %s\n", c.OutStyle().Red(term.Clean(at.Place())), term.Clean(term.OneLine(f.Text, 200)))
+		c.Print("  %s  %s\n", c.OutStyle().Red(at.Place()), term.OneLine(f.Text, 200))
 	}
 }
 

@@ -231,7 +231,7 @@ func showSaid(c *term.App, s said) error {
 	if text == "" {
 		return nil
 	}
-	if _, err := fmt.Fprintf(c.Out, "%s %s\n", c.OutStyle().Bold(fmt.Sprintf("%-6s", s.handle)), text); err != nil {
+	if err := term.Printf(c.Out, "%s %s\n", c.OutStyle().Bold(fmt.Sprintf("%-6s", s.handle)), text); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 

@@ -15,7 +15,7 @@ func showStory(c *term.App, w why) {
 	c.Fields("agent", term.Join("  ", w.Handle, w.Name, w.Agent), "turn", w.Turn)
 	heading(c, "came in", len(w.Inbound))
 	for _, it := range w.Inbound {
-		c.Print("  %s\n", term.Clean(term.Join("  ", stamp(it.At), string(it.Kind), "from "+from(it), it.ID)))
+		c.Print("  %s\n", term.Join("  ", stamp(it.At), string(it.Kind), "from "+from(it), it.ID))
 		c.Print("    %s\n", term.OneLine(it.Text, 200))
 	}
 
@@ -28,7 +28,7 @@ func showStory(c *term.App, w why) {
 	began := w.Records[0].At
 	for i := range w.Records {
 		if text := happened(w.Records[i].Rec); text != "" {
-			c.Print("  %8s  %s\n", "+"+w.Records[i].At.Sub(began).Round(time.Millisecond).String(), term.Clean(text))
+			c.Print("  %8s  %s\n", "+"+w.Records[i].At.Sub(began).Round(time.Millisecond).String(), text)
 		}
 	}
 

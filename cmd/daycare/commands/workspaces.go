@@ -97,7 +97,7 @@ func listWorkspaces(ctx context.Context, c *term.App, now time.Time) error {
 	for _, r := range rows {
 		switch {
 		case r.State == wsGone:
-			c.Note("%s is gone; to remove it from the list: daycare workspaces forget %s", r.name(), term.Clean(cmp.Or(r.Data, r.Path)))
+			c.Note("%s is gone; to remove it from the list: daycare workspaces forget %s", r.name(), cmp.Or(r.Data, r.Path))
 		case r.Error != "":
 			c.Warn("%s: %s", r.name(), r.Error)
 		}

@@ -257,16 +257,14 @@ func alike(all []ailment) []ailment {
 // showAilment shows an ailment, and in which other lines there is the same.
 func showAilment(c *term.App, d *doctor, a ailment, same []ailment) {
 	s := c.OutStyle()
-	word := fmt.Sprintf("%-7s", a.Severity)
+	colour := s.Dim
 	switch a.Severity {
 	case finding.Error:
-		word = s.Red(word)
+		colour = s.Red
 	case finding.Warning:
-		word = s.Yellow(word)
-	default:
-		word = s.Dim(word)
+		colour = s.Yellow
 	}
-	c.Print("%s  %s  %s\n         %s\n", word, a.ID, s.Bold(term.Clean(d.place(a.Finding))), term.Clean(a.Reason))
+	c.Print("%s  %s  %s\n         %s\n", colour(fmt.Sprintf("%-7s", a.Severity)), a.ID, s.Bold(d.place(a.Finding)), a.Reason)
 	if n := len(same) - 1; n > 0 {
 		const shown = 10
 		var lines []string
@@ -279,7 +277,7 @@ func showAilment(c *term.App, d *doctor, a ailment, same []ailment) {
 		c.Print("         also in line %s\n", strings.Join(lines, ", "))
 	}
 	if a.Remedy != "" {
-		c.Print("         %s\n", s.Dim("→ "+term.Clean(a.Remedy)))
+		c.Print("         %s\n", s.Dim("→ "+a.Remedy))
 	}
 }
 

@@ -183,9 +183,9 @@ func showSecurity(c *term.App, at workspace.Place) error {
 		return errors.Join(c.PrintJSON(result), failed)
 	}
 	s := c.OutStyle()
-	c.Print("%s  %s\n", s.Bold("sandbox "+string(result.Level)), term.Clean(result.Why))
+	c.Print("%s  %s\n", s.Bold("sandbox "+string(result.Level)), result.Why)
 	for _, h := range result.Holds {
-		mark := "held    "
+		mark := term.Plain("held    ")
 		if !h.Held {
 			mark = s.Yellow("not held")
 		}

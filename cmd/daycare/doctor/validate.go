@@ -83,9 +83,9 @@ func showChecked(c *term.App, files int, found []finding.Finding) error {
 		}
 	} else {
 		for _, f := range found {
-			c.Print("%s\n", term.Clean(fmt.Sprintf("%s: %s: %s", f.Place(), f.Severity, f.Reason)))
+			c.Print("%s: %s: %s\n", f.Place(), f.Severity, f.Reason)
 			if f.Remedy != "" {
-				c.Print("  → %s\n", term.Clean(f.Remedy))
+				c.Print("  → %s\n", f.Remedy)
 			}
 		}
 		c.Note("%s, %s", term.Plural(files, "file", "files"), term.Plural(len(found), "finding", "findings"))

@@ -189,11 +189,10 @@ func (r rehearsal) show(ctx context.Context, words []string) error {
 	}
 	style := r.app.OutStyle()
 	for _, s := range all {
-		r.app.Print("%s\n", style.Bold(term.Clean(fmt.Sprintf("%s %s", s.Kind, s.Path)))+note(s))
-		r.app.Print("%s", term.Clean(s.Diff))
+		r.app.Print("%s%s\n%s", style.Bold(fmt.Sprintf("%s %s", s.Kind, s.Path)), note(s), s.Diff)
 	}
 	for _, one := range calls {
-		r.app.Print("%s %s\n", style.Bold("not done"), term.Clean(one.String()))
+		r.app.Print("%s %s\n", style.Bold("not done"), one.String())
 	}
 	r.app.Print("%s, %s\n", term.Plural(len(all), "file differs", "files differ"),
 		term.Plural(len(calls), "call was not made", "calls were not made"))

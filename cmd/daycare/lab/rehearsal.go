@@ -140,11 +140,10 @@ func (r rehearsal) apply(ctx context.Context, words []string, merge bool) error 
 	}
 
 	for _, one := range results {
-		r.app.Print("%s\n", term.Clean(strings.TrimRight(fmt.Sprintf("%-8s %s  %s", verb(one), one.Path, one.Why), " ")))
+		r.app.Print("%s\n", strings.TrimRight(fmt.Sprintf("%-8s %s  %s", verb(one), one.Path, one.Why), " "))
 	}
 	for _, one := range byName {
-		r.app.Print("%s\n", term.Clean(fmt.Sprintf("%-8s %s  runs something later, or tells programs what to run: apply it by name",
-			"left", one.Path)))
+		r.app.Print("left     %s  runs something later, or tells programs what to run: apply it by name\n", one.Path)
 	}
 	if len(results)+len(byName) == 0 {
 		r.app.Note("nothing differs")

@@ -224,10 +224,10 @@ func showProofs(c *term.App, proofs []proof, exact int) error {
 	}
 	for _, p := range proofs {
 		if p.Exact {
-			c.Print("exact    record %d  %s  %d bytes  sha256 %.16s…\n", p.Seq, term.Clean(p.Model), p.Bytes, p.SHA256)
+			c.Print("exact    record %d  %s  %d bytes  sha256 %.16s…\n", p.Seq, p.Model, p.Bytes, p.SHA256)
 			continue
 		}
-		c.Print("%s  record %d  %s\n%s\n", c.OutStyle().Red("differs"), p.Seq, term.Clean(p.Model), indented(p.Why))
+		c.Print("%s  record %d  %s\n%s\n", c.OutStyle().Red("differs"), p.Seq, p.Model, indented(p.Why))
 	}
 	c.Print("%d of %s exact\n", exact, term.Plural(len(proofs), "request is", "requests are"))
 

@@ -71,22 +71,22 @@ func (s *suite) tell(r result) {
 	s.printing.Lock()
 	defer s.printing.Unlock()
 	style := s.app.OutStyle()
-	word := map[string]string{passed: "ok    ", failed: style.Red("FAILED"), broken: style.Red("ERROR ")}[r.Status]
+	word := map[string]term.Styled{passed: "ok    ", failed: style.Red("FAILED"), broken: style.Red("ERROR ")}[r.Status]
 	name := r.Test
 	if s.options.times > 1 {
 		name = fmt.Sprintf("%s #%d", name, r.N)
 	}
-	s.app.Print("%s  %s  %s\n", word, term.Clean(name), style.Dim(term.Clean(fmt.Sprintf("%s (%s)  %s  %s  %s", r.Model, r.How,
-		term.Plural(r.Rounds, "call", "calls"), term.Money(r.Cost), took(r.MS)))))
+	s.app.Print("%s  %s  %s\n", word, name, style.Dim(fmt.Sprintf("%s (%s)  %s  %s  %s", r.Model, r.How,
+		term.Plural(r.Rounds, "call", "calls"), term.Money(r.Cost), took(r.MS))))
 	if r.Error != "" {
 		s.app.Print("%s\n", indented(r.Error))
 	}
 	for _, f := range r.Failures {
-		s.app.Print("        %s %s\n", style.Bold("expected:"), term.Clean(f.Expected))
+		s.app.Print("        %s %s\n", style.Bold("expected:"), f.Expected)
 		s.app.Print("%s\n", indented(gotten(f)))
 	}
 	if len(r.Failures) > 0 || r.Error != "" {
-		s.app.Print("        %s\n", style.Dim(term.Clean(r.File)))
+		s.app.Print("        %s\n", style.Dim(r.File))
 	}
 	if r.Kept != "" {
 		s.app.Print("        its workspace: %s\n", r.Kept)
@@ -103,7 +103,7 @@ func gotten(f trial.Failure) string {
 }
 
 func indented(text string) string {
-	return "        " + strings.ReplaceAll(term.Clean(text), "\n", "\n        ")
+	return "        " + strings.ReplaceAll(text, "\n", "\n        ")
 }
 
 func took(ms int64) string {
@@ -113,8 +113,8 @@ func took(ms int64) string {
 // summary prints the end of a round.
 func (s *suite) summary(r report) {
 	for _, f := range r.Unsure {
-		s.app.Print("%s  %s  %s\n", s.app.OutStyle().Yellow("flaky "), term.Clean(f.Test),
-			s.app.OutStyle().Dim(term.Clean(fmt.Sprintf("%s  passed %d of %d times", f.Model, f.Passed, f.Of))))
+		s.app.Print("%s  %s  %s\n", s.app.OutStyle().Yellow("flaky "), f.Test,
+			s.app.OutStyle().Dim(fmt.Sprintf("%s  passed %d of %d times", f.Model, f.Passed, f.Of)))
 	}
 	parts := []string{term.Plural(r.Runs, "run", "runs"), fmt.Sprintf("%d passed", r.Passed)}
 	if n := r.Runs - r.Passed; n > 0 {

@@ -123,7 +123,7 @@ func (s *simulation) report(c *term.App, took time.Duration) error {
 	var t term.Table
 	t.Row("AGENT", "NAME", "TURNS", "FAILED", "CALLS", "TOKENS IN", "OUT", "COST")
 	for _, f := range append(s.byAgent, total) {
-		t.Row(f.Who, term.Clean(f.Name), fmt.Sprint(f.Turns), fmt.Sprint(f.Failed), fmt.Sprint(f.Calls), fmt.Sprint(f.Input),
+		t.Row(f.Who, f.Name, fmt.Sprint(f.Turns), fmt.Sprint(f.Failed), fmt.Sprint(f.Calls), fmt.Sprint(f.Input),
 			fmt.Sprint(f.Output), term.Money(f.Cost))
 	}
 	if err := t.Write(c.Out, c.OutStyle()); err != nil {
@@ -145,7 +145,7 @@ func (s *simulation) report(c *term.App, took time.Duration) error {
 	t = term.Table{}
 	t.Row("WHEN", "AGENT", "PERMISSION", "ANSWER")
 	for _, a := range s.approvals {
-		t.Row(a.At.Format("Mon 2006-01-02 15:04"), a.Agent, term.Clean(a.Permission), given(a.Answer))
+		t.Row(a.At.Format("Mon 2006-01-02 15:04"), a.Agent, a.Permission, given(a.Answer))
 	}
 
 	return t.Write(c.Out, c.OutStyle())

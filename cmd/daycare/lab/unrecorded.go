@@ -80,7 +80,7 @@ func (h *hand) result(ctx context.Context, call record.ToolCall) (r *record.Tool
 func (h *hand) ask(call record.ToolCall) (mode string, typed *record.ToolResult) {
 	h.app.Warn("the model calls %s, which was never recorded", spelled(call))
 	for {
-		fmt.Fprint(h.app.Err, "d: dry-run it   m: make it   t: type its result   s: stop [s] ")
+		h.app.Say("d: dry-run it   m: make it   t: type its result   s: stop [s] ")
 		line, err := h.in.ReadString('\n')
 		switch answer := strings.ToLower(strings.TrimSpace(line)); {
 		case err != nil && answer == "", answer == "", answer == "s", answer == stopThere:
@@ -90,7 +90,7 @@ func (h *hand) ask(call record.ToolCall) (mode string, typed *record.ToolResult)
 		case answer == "m", answer == makeIt:
 			return makeIt, nil
 		case answer == "t", answer == "type":
-			fmt.Fprint(h.app.Err, "its result, one line: ")
+			h.app.Say("its result, one line: ")
 			line, _ := h.in.ReadString('\n') // an end of input is an empty result
 			return "", &record.ToolResult{Status: record.StatusOK, Output: record.Output{Text: strings.TrimRight(line, "\r\n")}}
 		}

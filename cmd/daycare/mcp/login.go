@@ -101,7 +101,7 @@ func (b *browser) listen(ctx context.Context) (redirect string, stop func(), err
 
 // ask shows an address, and waits for where the browser is sent to.
 func (b *browser) ask(ctx context.Context, address string) (*url.URL, error) {
-	b.app.Print("Open this address to log in:\n\n  %s\n\n", term.Clean(address))
+	b.app.Print("Open this address to log in:\n\n  %s\n\n", address)
 	if b.none {
 		b.app.Print("Then paste the address that the browser ends at: ")
 		go b.paste()

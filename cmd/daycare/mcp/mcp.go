@@ -145,8 +145,8 @@ func review(c *term.App, catalogue *mcp.Catalogue) {
 		return list[i]
 	}
 	show := func(title string, d mcp.Definition) {
-		c.Print("%s %s\n", c.OutStyle().Dim(title), term.Clean(d.Name))
-		c.Print("    %s\n    %s\n", term.Clean(d.Description), term.Clean(string(d.Schema)))
+		c.Print("%s %s\n", c.OutStyle().Dim(title), d.Name)
+		c.Print("    %s\n    %s\n", d.Description, d.Schema)
 	}
 	for _, name := range changed {
 		show("was    ", find(was, name))
@@ -156,7 +156,7 @@ func review(c *term.App, catalogue *mcp.Catalogue) {
 		show("new    ", find(is, name))
 	}
 	for _, name := range gone {
-		c.Print("%s %s\n", c.OutStyle().Dim("gone   "), term.Clean(name))
+		c.Print("%s %s\n", c.OutStyle().Dim("gone   "), name)
 	}
 }
 
@@ -179,7 +179,7 @@ func logs(c *term.App) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("read the log: %w", err)
 			}
-			c.Print("%s", term.Clean(string(data)))
+			c.Print("%s", data)
 			return nil
 		},
 	}

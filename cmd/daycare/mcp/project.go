@@ -67,10 +67,10 @@ func trustProject(cmd *cobra.Command, c *term.App, yes bool) error {
 func reviewServer(c *term.App, s config.MCPServer) {
 	line := func(key, text string) {
 		if text != "" {
-			c.Print("    %-9s %s\n", key, term.Clean(text))
+			c.Print("    %-9s %s\n", key, text)
 		}
 	}
-	c.Print("%s\n", term.Clean(s.ID))
+	c.Print("%s\n", s.ID)
 	texts := []string{s.Command, s.URL}
 	line("command", s.Command)
 	for _, arg := range s.Args {

@@ -2,7 +2,6 @@ package setup
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -35,7 +34,7 @@ func ask(ctx context.Context, c *term.App, at workspace.Place, conf *config.Conf
 
 		c.Report(err)
 		if !c.Agrees("Save it anyway?") {
-			fmt.Fprintln(c.Err)
+			c.Say("\n")
 			continue
 		}
 
@@ -50,13 +49,13 @@ func askSetup(ctx context.Context, c *term.App, conf *config.Config) (*plan, err
 	all := choices()
 	usual := len(all) // the offline model
 	found := conf.Choose(ctx, config.Ollama)[0]
-	fmt.Fprintln(c.Err, c.ErrStyle().Bold("Which model service do you want to use?"))
+	c.Say("%s\n", c.ErrStyle().Bold("Which model service do you want to use?"))
 
 	for i, ch := range all {
 		if ch.name == found.ID {
 			usual = i + 1
 		}
-		fmt.Fprintf(c.Err, "  %d  %s%s\n", i+1, ch.label, c.ErrStyle().Dim(strings.TrimRight("  "+ch.note(conf, found), " ")))
+		c.Say("  %d  %s%s\n", i+1, ch.label, c.ErrStyle().Dim(strings.TrimRight("  "+ch.note(conf, found), " ")))
 	}
 
 	s := &plan{}

@@ -247,7 +247,7 @@ func (a *addition) report(c *term.App, verdict string, saved Saved) error {
 	if len(a.allow) > 0 {
 		who = "access for " + strings.Join(a.allow, ", ")
 	}
-	c.Print("added %s: %s\n", a.id, term.Clean(who))
+	c.Print("added %s: %s\n", a.id, who)
 	if c.Note("%s", saved.When); !saved.Running {
 		c.Note("start it with: daycare start --background")
 	}

@@ -52,7 +52,7 @@ func reportPaired(c *term.App, p control.Paired, rejected bool) error {
 	if c.JSON {
 		return c.PrintJSON(p)
 	}
-	who := fmt.Sprintf("%s, id %s", strconv.Quote(term.Clean(p.Name)), term.Clean(p.UserID))
+	who := fmt.Sprintf("%s, id %s", strconv.Quote(p.Name), p.UserID)
 	if rejected {
 		c.Print("rejected %s\n", who)
 		return nil

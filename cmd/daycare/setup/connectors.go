@@ -93,7 +93,7 @@ func connectorsTest(c *term.App) *cobra.Command {
 				return c.PrintJSON(ConnectorTrial{ID: args[0], OK: true, Verdict: verdict})
 			}
 
-			c.Print("%s: %s\n", args[0], term.Clean(verdict))
+			c.Print("%s: %s\n", args[0], verdict)
 			return nil
 		},
 	}

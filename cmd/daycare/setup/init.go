@@ -197,7 +197,7 @@ func setUp(ctx context.Context, c *term.App, at workspace.Place, s *plan, done *
 			return err
 		}
 	case c.Asks() && !c.JSON:
-		fmt.Fprintln(c.Err)
+		c.Say("\n")
 		if s, done.Check, err = ask(ctx, c, at, conf); err != nil || s.provider == choiceOffline {
 			return err // a key that is set later is found later
 		}
@@ -216,7 +216,7 @@ func setUp(ctx context.Context, c *term.App, at workspace.Place, s *plan, done *
 
 func setUpDone(c *term.App, at workspace.Place, s *plan, p config.Provider, t *trial) {
 	if t != nil {
-		c.Print("works    it answered %q after %d ms\n", term.Clean(t.Answer), t.MS)
+		c.Print("works    it answered %q after %d ms\n", t.Answer, t.MS)
 	}
 	c.Print("wrote    provider %s to %s\n", term.Join(", model ", p.ID, p.Model), at.Shown(filepath.Join(at.Data, config.Name)))
 	if !s.key.IsZero() {

@@ -192,7 +192,7 @@ func keepModels(ctx context.Context, c *term.App, at workspace.Place, path strin
 const maxShown = 40
 
 func showChanges(c *term.App, r refreshed) {
-	c.Print("%d models, as of %s, from %s\n", r.Models, r.AsOf, term.Clean(r.Source))
+	c.Print("%d models, as of %s, from %s\n", r.Models, r.AsOf, r.Source)
 	fresh, shown := 0, 0
 	for _, d := range r.Changes {
 		if d.New {
@@ -200,7 +200,7 @@ func showChanges(c *term.App, r refreshed) {
 			continue
 		}
 		if shown++; shown <= maxShown {
-			c.Print("changed  %s: %s\n", term.Clean(d.ID), strings.Join(d.What, ", "))
+			c.Print("changed  %s: %s\n", d.ID, strings.Join(d.What, ", "))
 		}
 	}
 

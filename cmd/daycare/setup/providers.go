@@ -240,9 +240,9 @@ func testProviders(ctx context.Context, c *term.App, cat pricer, at workspace.Pl
 func showTrial(c *term.App, t trial) {
 	s := c.OutStyle()
 	if !t.OK {
-		c.Print("%s  %s  %s: %s\n", s.Red("failed"), t.ID, t.Model, term.Clean(t.Error))
+		c.Print("%s  %s  %s: %s\n", s.Red("failed"), t.ID, t.Model, t.Error)
 		if t.Remedy != "" {
-			c.Print("        %s\n", s.Dim("→ "+term.Clean(t.Remedy)))
+			c.Print("        %s\n", s.Dim("→ "+t.Remedy))
 		}
 		return
 	}

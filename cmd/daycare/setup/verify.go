@@ -99,7 +99,7 @@ func spaced(fingerprint string) string {
 }
 
 func showKeys(c *term.App, id string, v connectors.Verification) error {
-	c.Print("%s: %s, device %s\nfingerprint: %s\n", id, term.Clean(v.User), term.Clean(v.Device), spaced(v.Fingerprint))
+	c.Print("%s: %s, device %s\nfingerprint: %s\n", id, v.User, v.Device, spaced(v.Fingerprint))
 	if !v.Published {
 		c.Print("WARNING: the homeserver shows other users a different key for this device, or none.\n" +
 			"Do not use encrypted rooms until you know why.\n")

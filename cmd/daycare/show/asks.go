@@ -3,7 +3,6 @@ package show
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"time"
 
@@ -16,12 +15,12 @@ import (
 // Ask prints one request whole: nobody can answer for what they have not seen.
 func Ask(w io.Writer, s term.Style, a event.Ask, handles map[string]string) {
 	now := time.Now()
-	fmt.Fprintf(w, "%s  %s  %s  %s  %s\n", s.Bold(a.Token), term.Clean(cmp.Or(handles[a.AgentID], a.AgentID)),
+	_ = term.Printf(w, "%s  %s  %s  %s  %s\n", s.Bold(a.Token), cmp.Or(handles[a.AgentID], a.AgentID),
 		permission.VisibleLine(a.Tag), term.OneLine(a.Shown, 60),
 		s.Dim("asked "+term.Ago(a.AskedAt, now)+", expires in "+term.Span(a.ExpiresAt.Sub(now))))
-	fmt.Fprint(w, term.Clean(a.Card))
+	_ = term.Printf(w, "%s", a.Card)
 	for _, choice := range a.Choices {
-		fmt.Fprintf(w, "  %s  %s\n", answerCommand(a.Token, choice.Decision), term.Clean(choice.Text))
+		_ = term.Printf(w, "  %s  %s\n", answerCommand(a.Token, choice.Decision), choice.Text)
 	}
 }
 

@@ -3,16 +3,15 @@ package show
 import (
 	"fmt"
 
-	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 )
 
 // Choice says which model an agent uses.
 func Choice(agent string, choice control.Choice, changed bool) string {
-	model, provider := term.Clean(choice.Model), term.Clean(choice.Provider)
+	model, provider := choice.Model, choice.Provider
 	switch {
 	case choice.Problem != "":
-		return agent + " cannot answer: " + term.Clean(choice.Problem)
+		return agent + " cannot answer: " + choice.Problem
 	case changed:
 		return fmt.Sprintf("%s uses %s of %s from its next turn on", agent, model, provider)
 	case choice.Chosen:

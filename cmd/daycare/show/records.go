@@ -12,22 +12,19 @@ import (
 
 // Record is a record for users: its seq, as rewind and fork take it, a time, who,
 // and what. Records that only the runtime cares about give "".
-func Record(e *record.Entry, s term.Style) string {
+func Record(e *record.Entry, s term.Style) term.Styled {
 	who, what := Words(e.Rec)
 	if who == "" {
 		return ""
 	}
-	at := s.Dim(fmt.Sprintf("%4d  %s", e.Seq, e.At.Local().Format("01-02 15:04:05")))
-	text := strings.ReplaceAll(term.Clean(strings.TrimRight(what, "\n")), "\n", "\n"+strings.Repeat(" ", 32))
-	switch who {
-	case "you", "agent":
-		who = s.Bold(fmt.Sprintf("%-10s", who))
-	default:
-		who = fmt.Sprintf("%-10s", who)
-		text = s.Dim(text)
+	at := s.Dim(fmt.Sprintf("%4d  %s", e.Seq, e.At.Local().Format("01-02 15:04:05"))) + "  "
+	name := fmt.Sprintf("%-10s", who)
+	text := strings.ReplaceAll(strings.TrimRight(what, "\n"), "\n", "\n"+strings.Repeat(" ", 32))
+	if who == "you" || who == "agent" {
+		return at + s.Bold(name) + term.Plain(text)
 	}
 
-	return at + "  " + who + text
+	return at + term.Plain(name) + s.Dim(text)
 }
 
 func Words(r record.Record) (who, what string) {

@@ -30,7 +30,7 @@ func TestDescribe(t *testing.T) {
 		{&record.Delivery{Out: "o", RemoteID: "7"}, ""},
 	} {
 		got := Record(&record.Entry{Seq: 7, At: at, Rec: test.rec}, false)
-		if diff := cmp.Diff(test.want, got); diff != "" {
+		if diff := cmp.Diff(test.want, string(got)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.rec.Type(), diff)
 		}
 	}

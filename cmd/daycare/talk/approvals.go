@@ -167,10 +167,9 @@ func (p *approvals) next() {
 // put shows the question whole: who asks, what it would do, and what each answer gives.
 func (p *approvals) put() {
 	a, s := p.queue[0], p.c.ErrStyle()
-	fmt.Fprintln(p.c.Err, s.Yellow("An agent asks for permission: "+term.Clean(cmp.Or(p.names[a.AgentID], a.AgentID))))
-	fmt.Fprint(p.c.Err, term.Clean(a.Card))
+	p.c.Say("%s\n%s", s.Yellow("An agent asks for permission: "+cmp.Or(p.names[a.AgentID], a.AgentID)), a.Card)
 	for _, c := range a.Choices {
-		fmt.Fprintf(p.c.Err, "  %-7s %s\n", c.Decision, term.Clean(c.Text))
+		p.c.Say("  %-7s %s\n", c.Decision, c.Text)
 	}
 	p.ask()
 }
@@ -180,7 +179,7 @@ func (p *approvals) ask() {
 	if takenAs(p.queue[0], "prefix") {
 		prefix = " / [p]refix"
 	}
-	fmt.Fprint(p.c.Err, p.c.ErrStyle().Bold("[o]nce / [a]lways / [d]eny"+prefix+": "))
+	p.c.Say("%s", p.c.ErrStyle().Bold("[o]nce / [a]lways / [d]eny"+prefix+": "))
 }
 
 // takenAs reports whether a request offers an answer.

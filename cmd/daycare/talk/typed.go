@@ -59,13 +59,13 @@ func (t *talk) endOfInput(ctx context.Context) (over bool, err error) {
 	t.typed = nil
 	if t.asks.open() {
 		t.asks.unanswered()
-		fmt.Fprintln(t.c.Err)
+		t.c.Say("\n")
 	}
 	if t.once {
 		return t.settle(ctx)
 	}
 
-	fmt.Fprintln(t.c.Err)
+	t.c.Say("\n")
 
 	return true, t.asks.leave(t.flight.open)
 }
@@ -99,7 +99,7 @@ func (t *talk) command(ctx context.Context, line string) (over bool, err error) 
 	case rest == "" && (name == "/quit" || name == "/exit"):
 		return true, t.asks.leave(t.flight.open)
 	case rest == "" && name == "/help":
-		fmt.Fprintln(t.c.Err, talkHelp)
+		t.c.Say("%s\n", talkHelp)
 	case rest == "" && name == "/stop":
 		err = t.stopTurn(ctx)
 	case rest == "" && name == "/reset":

@@ -156,14 +156,14 @@ func (v *view) newline() {
 func (v *view) note(format string, args ...any) {
 	v.newline()
 	v.wrote = true
-	fmt.Fprintln(v.talk, v.style.Dim(term.Clean(fmt.Sprintf(format, args...))))
+	_ = term.Printf(v.talk, "%s\n", v.style.Dim(fmt.Sprintf(format, args...)))
 }
 
 // prompt stands before what a user types.
 func (v *view) prompt(text string) {
 	v.newline()
 	v.wrote, v.typing = false, true
-	io.WriteString(v.talk, v.style.Bold(text))
+	_ = term.Printf(v.talk, "%s", v.style.Bold(text))
 }
 
 func (v *view) toolFinished(t event.Tool) {

@@ -13,14 +13,14 @@ import (
 
 // Answer asks for a line; an empty one is the usual answer.
 func (s *Streams) Answer(question, usual string) (string, error) {
-	fmt.Fprint(s.Err, question)
+	s.Say("%s", question)
 	if usual != "" {
-		fmt.Fprintf(s.Err, " [%s]", usual)
+		s.Say(" [%s]", usual)
 	}
-	fmt.Fprint(s.Err, ": ")
+	s.Say(": ")
 	line, err := readLine(s.In)
 	if err != nil {
-		fmt.Fprintln(s.Err)
+		s.Say("\n")
 		return "", ErrInterrupted
 	}
 
@@ -45,7 +45,7 @@ func readLine(r io.Reader) (string, error) {
 
 // Agrees asks a user a question that is answered with yes or no.
 func (s *Streams) Agrees(question string) bool {
-	fmt.Fprintf(s.Err, "%s [y/N] ", question)
+	s.Say("%s [y/N] ", question)
 	line, err := readLine(s.In)
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return err == nil && (answer == "y" || answer == "yes")
@@ -53,7 +53,7 @@ func (s *Streams) Agrees(question string) bool {
 
 // Yes asks a question; an empty answer is yes.
 func (s *Streams) Yes(question string) bool {
-	fmt.Fprint(s.Err, question)
+	s.Say("%s", question)
 	var answer string
 	_, err := fmt.Fscanln(s.In, &answer)
 	return err != nil && err.Error() == "unexpected newline" || strings.HasPrefix(strings.ToLower(answer), "y")
@@ -73,13 +73,13 @@ func (c *App) Hidden(prompt string) (string, error) {
 
 	restore := func() {
 		_ = xterm.Restore(int(f.Fd()), before) // the program ends; an error cannot be reported any more
-		fmt.Fprintln(c.Err)
+		c.Say("\n")
 	}
 	c.beforeLeaving(restore)
 	defer c.beforeLeaving(nil)
-	fmt.Fprint(c.Err, prompt+": ")
+	c.Say("%s: ", prompt)
 	data, err := xterm.ReadPassword(int(f.Fd()))
-	fmt.Fprintln(c.Err)
+	c.Say("\n")
 	if errors.Is(err, io.EOF) {
 		err = ErrInterrupted
 	}

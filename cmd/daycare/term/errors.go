@@ -131,9 +131,9 @@ func (s *Streams) Report(err error) int {
 		return code
 	}
 
-	fmt.Fprintln(s.Err, "daycare: "+Clean(what))
+	s.Say("daycare: %s\n", what)
 	if do != "" {
-		fmt.Fprintln(s.Err, Clean(do))
+		s.Say("%s\n", do)
 	}
 	return code
 }
@@ -154,12 +154,12 @@ func (s *Streams) reportJSON(err error, what, do string, exit int) {
 
 // Warn says something that does not stop the command.
 func (s *Streams) Warn(format string, args ...any) {
-	fmt.Fprintln(s.Err, Clean(fmt.Sprintf(format, args...)))
+	s.Say("%s\n", fmt.Sprintf(format, args...))
 }
 
 // Note says something by the way; dim on a terminal.
 func (s *Streams) Note(format string, args ...any) {
-	fmt.Fprintln(s.Err, s.ErrStyle().Dim(Clean(fmt.Sprintf(format, args...))))
+	s.Say("%s\n", s.ErrStyle().Dim(fmt.Sprintf(format, args...)))
 }
 
 // OpenInput opens a file that a user names, or standard input for "-".

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -90,9 +91,45 @@ func inert(text string) string {
 	return b.String()
 }
 
-// Print writes data for a user.
-func (s *Streams) Print(format string, args ...any) {
-	fmt.Fprintf(s.Out, format, args...)
+// Print writes data for a user, as Printf does.
+func (s *Streams) Print(format string, args ...any) { _ = Printf(s.Out, format, args...) } // Run reports what is lost
+
+// Say writes what a user reads beside the data, as Printf does.
+func (s *Streams) Say(format string, args ...any) { _ = Printf(s.Err, format, args...) } // there is nowhere to say that it failed
+
+// Printf formats as fmt.Fprintf does, and spells whatever could steer a terminal in the arguments, which are names, paths
+// and texts of others. Styled stays as it is.
+func Printf(w io.Writer, format string, args ...any) error {
+	safe := make([]any, len(args))
+	for i, a := range args {
+		safe[i] = printable(a)
+	}
+	_, err := fmt.Fprintf(w, format, safe...)
+	return err
+}
+
+// printable is an argument without what could steer a terminal. Numbers and times, which have none of it, stay.
+func printable(arg any) any {
+	switch a := arg.(type) {
+	case nil, Styled, time.Time, time.Duration:
+		return a
+	case error:
+		return Clean(a.Error())
+	case fmt.Stringer:
+		return Clean(a.String())
+	case []byte:
+		return Clean(string(a))
+	}
+
+	switch v := reflect.ValueOf(arg); v.Kind() {
+	case reflect.String:
+		return Clean(v.String())
+	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Float32, reflect.Float64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return arg
+	}
+
+	return Clean(fmt.Sprint(arg))
 }
 
 // A Table is rows of cells, the first the headings.
@@ -123,11 +160,11 @@ func (t Table) Write(w io.Writer, s Style) error {
 			}
 		}
 
-		line := strings.TrimRight(b.String(), " ")
+		line := Styled(strings.TrimRight(b.String(), " "))
 		if n == 0 {
-			line = s.Dim(line)
+			line = s.Dim(string(line))
 		}
-		if _, err := fmt.Fprintln(w, line); err != nil {
+		if err := Printf(w, "%s\n", line); err != nil {
 			return fmt.Errorf("write output: %w", err)
 		}
 	}
@@ -147,7 +184,7 @@ func (s *Streams) Fields(pairs ...string) {
 			continue
 		}
 		gap := strings.Repeat(" ", width-utf8.RuneCountInString(pairs[i])+2)
-		fmt.Fprintln(s.Out, s.OutStyle().Dim(pairs[i])+gap+Clean(pairs[i+1]))
+		s.Print("%s%s%s\n", s.OutStyle().Dim(pairs[i]), gap, pairs[i+1])
 	}
 }
 

@@ -70,9 +70,8 @@ func reader(ctx context.Context, c *term.App, at workspace.Place) (*control.Clie
 }
 
 func backupToStdout(c *term.App, archive io.Reader) error {
-	if term.IsTerminal(c.Out) {
-		return &term.Problem{Code: fault.ExitUsage, Err: errors.New("cannot write an archive to a terminal"),
-			Do: "give a FILE, or pipe the output to a program"}
+	if err := c.TakesArchive(); err != nil {
+		return err
 	}
 	out := bufio.NewWriterSize(c.Out, 1<<20)
 	head, err := backup.Verify(io.TeeReader(archive, out))
