@@ -60,7 +60,9 @@ func TestHostileTranscript(t *testing.T) {
 	w := newWorkspace(t, script, "")
 	w.start()
 	name := `<img src=x onerror="window.pwned='name'">` + "\u202Edlo"
-	agent, other := w.agent(name), w.agent("other")
+	agent, other := w.agent("plain"), w.agent("other")
+	descriptor := ".daycare/agents/" + agent + "/descriptor.json" // the API refuses such a name
+	w.write(descriptor, strings.Replace(w.read(descriptor), `"plain"`, quote(name), 1))
 	p := newTab(t)
 	p.onNew(`window.loaded = [];
 		new PerformanceObserver(list => loaded.push(...list.getEntries().map(e => e.name))).observe({ type: "resource", buffered: true });
@@ -76,6 +78,10 @@ func TestHostileTranscript(t *testing.T) {
 	w.say(agent, "a long one")
 	w.until("the long one is said", func() bool { return strings.Count(w.history(agent), `"type":"turn_end"`) > len(hostileTexts) })
 
+	var named struct{ Name string }
+	if w.api("GET", "/v1/agents/"+agent, nil, &named); named.Name != name {
+		t.Errorf("the agent has the name %q, want %q", named.Name, name)
+	}
 	for _, path := range []string{"/agents/0", "/agents/1", "/", "/files/0/history.jsonl", "/files/0/descriptor.json", "/costs"} {
 		p.goTo(path)
 		if path == "/agents/0" {
