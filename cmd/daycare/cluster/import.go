@@ -137,13 +137,13 @@ func named(c *term.App) (string, error) {
 
 // print says what became of an agent.
 func (a arrival) print(c *term.App) {
-	switch name := a.Name; {
+	switch {
 	case a.Kept != "":
-		c.Print("%s (%s) not imported: %s\n", a.Was, name, a.Kept)
+		c.Print("%s (%s) not imported: %s\n", a.Was, a.Name, a.Kept)
 	case a.Was != a.Handle:
-		c.Print("%s (%s) imported as %s\n", a.Was, name, a.Handle)
+		c.Print("%s (%s) imported as %s\n", a.Was, a.Name, a.Handle)
 	default:
-		c.Print("%s (%s) brought\n", a.Was, name)
+		c.Print("%s (%s) brought\n", a.Was, a.Name)
 	}
 }
 

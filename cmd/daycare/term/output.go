@@ -113,17 +113,13 @@ func printable(arg any) any {
 	switch a := arg.(type) {
 	case nil, Styled, time.Time, time.Duration:
 		return a
-	case error:
-		return Clean(a.Error())
-	case fmt.Stringer:
-		return Clean(a.String())
 	case []byte:
 		return Clean(string(a))
+	case error, fmt.Stringer:
+		return Clean(fmt.Sprint(a)) // which also takes one that is nil
 	}
 
-	switch v := reflect.ValueOf(arg); v.Kind() {
-	case reflect.String:
-		return Clean(v.String())
+	switch reflect.ValueOf(arg).Kind() {
 	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Float32, reflect.Float64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return arg

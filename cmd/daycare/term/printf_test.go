@@ -23,6 +23,7 @@ func TestPrintf(t *testing.T) {
 		`word a\x1b[2Jb\u202e`:     {"word %s", word(evil)},
 		`error a\x1b[2Jb\u202e`:    {"error %v", errors.New(evil)},
 		`named a\x1b[2Jb\u202e`:    {"named %s", named{evil}},
+		"missing <nil>":            {"missing %s", (*named)(nil)},
 		`bytes a\x1b[2Jb\u202e`:    {"bytes %s", []byte(evil)},
 		`list [a\x1b[2Jb\u202e x]`: {"list %v", []string{evil, "x"}},
 		`value {a\x1b[2Jb\u202e 1}`: {"value %v", struct {
