@@ -119,7 +119,7 @@ func TestARetryTakesBackWhatWasSaid(t *testing.T) {
 rules:
   - once: true
     reply: [ { thinking: "wrong thought" }, { text: "wrong words" }, { fault: { reset: true } } ]
-  - reply: [ { thinking: "right thought", chunk: 5, every: 150ms }, { text: "right words", chunk: 4, every: 150ms } ]
+  - reply: [ { thinking: "right thought", chunk: 5, every: 150ms }, { text: "right words", chunk: 4, every: 1s } ]
 `)
 	told := b.watched()
 	b.run()

@@ -119,21 +119,24 @@ type roll struct {
 func (r *roll) begin(who string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all, own, open := 0, r.begun[who], map[string]string{}
+	beginning, unknown, own, open := 0, 0, r.begun[who], map[string]string{}
 	for _, n := range r.begun {
-		all += n
+		beginning += n
 	}
 	for s := range r.server.Sessions() {
-		all++
-		if by, ok := r.of[s.ID()]; ok {
-			open[s.ID()] = by
-			if by == who {
-				own++
-			}
+		by, ok := r.of[s.ID()]
+		if !ok {
+			unknown++
+			continue
+		}
+		open[s.ID()] = by
+		if by == who {
+			own++
 		}
 	}
 	r.of = open // the others have ended
-	if all >= maxSessions || own >= maxSessions/2 {
+	// A session is open a moment before it is known whose it is, when its client already has the answer.
+	if len(open)+max(beginning, unknown) >= maxSessions || own >= maxSessions/2 {
 		return false
 	}
 
