@@ -203,7 +203,7 @@ var imports = map[string][]string{
 
 	"connectors/terminal/theme":      {},
 	"connectors/terminal/highlight":  {},
-	"connectors/terminal/markdown":   {"connectors/terminal/highlight", "connectors/terminal/theme"},
+	"connectors/terminal/markdown":   {"connectors/format", "connectors/terminal/highlight", "connectors/terminal/theme"},
 	"connectors/terminal/transcript": {"connectors/terminal/markdown", "connectors/terminal/theme", "engine/control", "engine/event"},
 
 	"connectors/a2a": {"connectors", "connectors/chat", "engine/apitoken", "engine/control", "engine/event", "engine/lan",

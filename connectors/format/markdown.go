@@ -1,22 +1,12 @@
 package format
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
-	"html"
 	"strings"
-	"sync"
 
-	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
 	tables "github.com/yuin/goldmark/extension/ast"
-	"github.com/yuin/goldmark/parser"
-	"github.com/yuin/goldmark/renderer"
-	ghtml "github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/text"
-	"github.com/yuin/goldmark/util"
 )
 
 // A style is how a span looks; styles add up.
@@ -41,81 +31,37 @@ type span struct {
 	lang  string // of pre
 }
 
-// markdown parses what models write. There is no HTML in it, so that tags are
-// text that a user sees, and no reference is defined in one place and used in
-// another, because the two may be split into two messages.
-var markdown = sync.OnceValue(func() goldmark.Markdown {
-	return goldmark.New(
-		goldmark.WithParser(parser.NewParser(
-			parser.WithBlockParsers(
-				util.Prioritized(parser.NewSetextHeadingParser(), 100),
-				util.Prioritized(parser.NewThematicBreakParser(), 200),
-				util.Prioritized(parser.NewListParser(), 300),
-				util.Prioritized(parser.NewListItemParser(), 400),
-				util.Prioritized(parser.NewCodeBlockParser(), 500),
-				util.Prioritized(parser.NewATXHeadingParser(), 600),
-				util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
-				util.Prioritized(parser.NewBlockquoteParser(), 800),
-				util.Prioritized(parser.NewParagraphParser(), 1000),
-			),
-			parser.WithInlineParsers(
-				util.Prioritized(parser.NewCodeSpanParser(), 100),
-				util.Prioritized(parser.NewLinkParser(), 200),
-				util.Prioritized(parser.NewAutoLinkParser(), 300),
-				util.Prioritized(parser.NewEmphasisParser(), 500),
-			),
-			parser.WithASTTransformers(util.Prioritized(inOrderOfText{}, 100)),
-		)),
-		goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList),
-		goldmark.WithRenderer(renderer.NewRenderer(renderer.WithNodeRenderers(
-			util.Prioritized(ghtml.NewRenderer(ghtml.WithHardWraps()), 1000),
-		))),
-	)
-})
-
-// Parser is the parser of all Markdown that is shown to users.
-func Parser() parser.Parser { return markdown().Parser() }
-
-// inOrderOfText puts a heading in front of the table that follows its text. Where a line of
-// dashes comes after the table, the parser makes a heading of the text before the table, and
-// leaves it behind the table.
-type inOrderOfText struct{}
-
-func (inOrderOfText) Transform(document *ast.Document, _ text.Reader, _ parser.Context) {
-	var headings []ast.Node
-	ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // never an error
-		if entering && n.Kind() == ast.KindHeading {
-			headings = append(headings, n)
-		}
-		return ast.WalkContinue, nil
-	})
-
-	for _, h := range headings {
-		parent := h.Parent()
-		for before := h.PreviousSibling(); before != nil && before.Kind() == tables.KindTable && h.Pos() <= before.Pos(); {
-			parent.InsertBefore(parent, before, h)
-			before = h.PreviousSibling()
-		}
-	}
-}
-
 // parse makes spans of Markdown.
 func parse(source string) []span {
 	src := []byte(strings.ToValidUTF8(source, "\uFFFD"))
 	w := &writer{src: src}
-	w.blocks(markdown().Parser().Parse(text.NewReader(src)), "")
-	return w.spans
+	w.blocks(Parser().Parse(text.NewReader(src)), "")
+	return joined(w.spans)
 }
 
-// HTML is Markdown as a document's body, for mail. Nothing in it is from outside:
-// tags in the text are shown, dangerous links are not links.
-func HTML(source string) string {
-	var b bytes.Buffer
-	if err := markdown().Convert([]byte(strings.ToValidUTF8(source, "\uFFFD")), &b); err != nil {
-		return "<pre>" + html.EscapeString(source) + "</pre>"
+// joined makes one span of those that look the same and stand side by side.
+func joined(spans []span) []span {
+	var out []span
+	for len(spans) > 0 {
+		first, n := spans[0], 1
+		for n < len(spans) && first.style&pre == 0 && spans[n].style == first.style && spans[n].link == first.link {
+			n++
+		}
+
+		var b strings.Builder
+		for _, s := range spans[:n] {
+			b.WriteString(s.text)
+		}
+		first.text = b.String()
+		out = append(out, first)
+		spans = spans[n:]
 	}
-	return b.String()
+	return out
 }
+
+// mostIndent is how far the lines of a nested list are moved, at least, before those in them are moved no further: each line
+// has it, and a text of a few thousand bytes may nest as many lists.
+const mostIndent = 40
 
 // A writer lays blocks out as lines of spans.
 type writer struct {
@@ -127,17 +73,9 @@ type writer struct {
 }
 
 func (w *writer) span(s span) {
-	if s.text == "" {
-		return
+	if s.text != "" {
+		w.spans = append(w.spans, s)
 	}
-	if n := len(w.spans); n > 0 {
-		if last := &w.spans[n-1]; last.style == s.style && last.link == s.link && s.style&pre == 0 {
-			last.text += s.text
-			return
-		}
-	}
-
-	w.spans = append(w.spans, s)
 }
 
 // write adds text in the style of the moment; its further lines are indented.
@@ -184,7 +122,7 @@ func (w *writer) block(n ast.Node) {
 	case *ast.FencedCodeBlock:
 		lang := ""
 		if n.Info != nil {
-			lang = unescape(n.Info.Segment.Value(w.src))
+			lang = Unescape(n.Info.Segment.Value(w.src))
 		}
 		w.code(n, lang)
 	case *ast.CodeBlock:
@@ -238,7 +176,9 @@ func (w *writer) list(n *ast.List) {
 		}
 
 		w.span(span{text: outer + marker, style: w.style})
-		w.indent = outer + strings.Repeat(" ", len([]rune(marker)))
+		if len(outer) < mostIndent {
+			w.indent = outer + strings.Repeat(" ", len([]rune(marker)))
+		}
 		if first := item.FirstChild(); first != nil && flush(first) {
 			w.span(span{text: "\n", style: w.style})
 		}
@@ -261,11 +201,7 @@ func (w *writer) inlines(parent ast.Node) {
 func (w *writer) inline(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.Text:
-		value := string(n.Segment.Value(w.src))
-		if !n.IsRaw() {
-			value = unescape([]byte(value))
-		}
-		w.write(value)
+		w.write(Text(n, w.src))
 		if n.SoftLineBreak() || n.HardLineBreak() {
 			w.write("\n")
 		}
@@ -296,11 +232,7 @@ func (w *writer) inline(n ast.Node) {
 			w.write(label)
 		}
 	case *tables.TaskCheckBox:
-		if n.IsChecked {
-			w.write("☑ ")
-		} else {
-			w.write("☐ ")
-		}
+		w.write(box(n))
 	default:
 		w.inlines(n)
 	}
@@ -319,7 +251,7 @@ func (w *writer) codeSpan(n ast.Node) {
 // linked writes a link or picture: where it leads is a link if that is safe to
 // offer, else text.
 func (w *writer) linked(n ast.Node, to, title string) {
-	to = unescape([]byte(to))
+	to = Unescape([]byte(to))
 	if anchored(to) {
 		w.anchor(to, func() {
 			w.inlines(n)
@@ -334,7 +266,7 @@ func (w *writer) linked(n ast.Node, to, title string) {
 		}
 	}
 	if title != "" {
-		w.write(" (" + unescape([]byte(title)) + ")")
+		w.write(" (" + Unescape([]byte(title)) + ")")
 	}
 }
 
@@ -357,18 +289,4 @@ func anchored(to string) bool {
 	}
 
 	return false
-}
-
-// unescape resolves backslash escapes and entities as Markdown means them:
-// goldmark does it while it writes HTML.
-func unescape(raw []byte) string {
-	if !bytes.ContainsAny(raw, "\\&\x00") {
-		return string(raw)
-	}
-	var b bytes.Buffer
-	w := bufio.NewWriter(&b)
-	ghtml.DefaultWriter.Write(w, raw)
-	w.Flush()
-
-	return html.UnescapeString(b.String())
 }

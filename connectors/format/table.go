@@ -12,6 +12,9 @@ import (
 // what a phone shows of fixed-width text without breaking lines, and some more.
 const tableWidth = 60
 
+// mostRepeated is how many characters of a head are repeated for the rows of a table that is too wide for columns.
+const mostRepeated = 1 << 18
+
 // A cell is the content of one cell of a table.
 type cell struct {
 	spans []span
@@ -26,8 +29,8 @@ func (c cell) text() string {
 	return b.String()
 }
 
-// table writes a table in columns if it is narrow enough, else each row as a
-// small list under its first cell.
+// table writes a table in columns if it is narrow enough, else each row as a small list under
+// its first cell, unless the head, which each of these has, makes that much longer than the table.
 func (w *writer) table(n *tables.Table) {
 	var rows [][]cell
 	for r := n.FirstChild(); r != nil; r = r.NextSibling() {
@@ -52,40 +55,33 @@ func (w *writer) table(n *tables.Table) {
 		return
 	}
 
+	head := 0
+	for _, c := range rows[0] {
+		head += utf8.RuneCountInString(c.text())
+	}
+	if head*len(rows) > mostRepeated {
+		w.bars(rows)
+		return
+	}
+
 	w.records(rows)
 }
 
 func (w *writer) row(r ast.Node) []cell {
 	var row []cell
-	end := 0
 	for c := r.FirstChild(); c != nil; c = c.NextSibling() {
 		inner := &writer{src: w.src}
 		inner.inlines(c)
-		tc, ok := c.(*tables.TableCell)
-		row = append(row, cell{inner.spans, ok && tc.Alignment == tables.AlignRight})
-		if lines := c.Lines(); lines != nil && lines.Len() > 0 {
-			end = lines.At(lines.Len() - 1).Stop
-		}
-	}
-
-	// A row with more cells than the header has: Markdown drops them, we do not.
-	if rest := w.restOfLine(end); end > 0 && rest != "" {
-		row = append(row, cell{spans: []span{{text: rest}}})
+		row = append(row, cell{joined(inner.spans), c.(*tables.TableCell).Alignment == tables.AlignRight})
 	}
 	return row
-}
-
-// restOfLine is what follows a cell on its line, apart from the bars.
-func (w *writer) restOfLine(from int) string {
-	line, _, _ := strings.Cut(string(w.src[from:]), "\n")
-	return strings.TrimSpace(strings.Trim(strings.TrimSpace(line), "|"))
 }
 
 func (w *writer) columns(rows [][]cell, widths []int, total int) {
 	var b strings.Builder
 	for i, row := range rows {
 		if i == 1 {
-			b.WriteString(strings.Repeat("─", max(total, 1)) + "\n")
+			b.WriteString("\n" + strings.Repeat("─", max(total, 1)))
 		}
 		var line strings.Builder
 		for j, c := range row {
@@ -100,21 +96,36 @@ func (w *writer) columns(rows [][]cell, widths []int, total int) {
 			}
 		}
 
-		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(strings.TrimRight(line.String(), " "))
 	}
 
-	body := strings.TrimSuffix(b.String(), "\n")
 	for _, row := range rows { // where a link leads does not fit into a column
 		for _, c := range row {
 			for _, s := range c.spans {
 				if s.link != "" && s.link != s.text {
-					body += "\n" + s.text + ": " + s.link
+					b.WriteString("\n" + s.text + ": " + s.link)
 				}
 			}
 		}
 	}
 
-	w.span(span{text: body, style: w.style | pre})
+	w.span(span{text: b.String(), style: w.style | pre})
+}
+
+// bars writes each row on a line.
+func (w *writer) bars(rows [][]cell) {
+	lines := make([]string, len(rows))
+	for i, row := range rows {
+		texts := make([]string, len(row))
+		for j, c := range row {
+			texts[j] = c.text()
+		}
+		lines[i] = strings.Join(texts, " | ")
+	}
+	w.span(span{text: strings.Join(lines, "\n"), style: w.style | pre})
 }
 
 func (w *writer) records(rows [][]cell) {

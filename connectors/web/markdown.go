@@ -11,7 +11,6 @@ import (
 	"github.com/yuin/goldmark/ast"
 	tables "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/text"
-	"github.com/yuin/goldmark/util"
 
 	"daycare/connectors/format"
 )
@@ -157,11 +156,7 @@ func (w *setter) node(n ast.Node) {
 func (w *setter) span(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.Text:
-		s := n.Segment.Value(w.src)
-		if _, code := n.Parent().(*ast.CodeSpan); !code {
-			s = util.ResolveEntityNames(util.ResolveNumericReferences(util.UnescapePunctuations(s)))
-		}
-		w.text(s)
+		w.text([]byte(format.Text(n, w.src)))
 		if n.SoftLineBreak() || n.HardLineBreak() {
 			w.out.WriteString("<br>")
 		}

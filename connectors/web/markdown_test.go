@@ -108,8 +108,9 @@ func TestDeepAndLongMarkdown(t *testing.T) {
 	for name, source := range map[string]string{
 		"quotes": strings.Repeat(">", 30_000), "lists": strings.Repeat("- ", 20_000) + "x", "stars": strings.Repeat("*a", 30_000),
 		"brackets": strings.Repeat("[", 60_000), "links": strings.Repeat("[a](", 15_000), "ticks": strings.Repeat("`a``", 15_000),
-		"columns": strings.Repeat("|a", 10_000) + "|\n" + strings.Repeat("|-", 10_000) + "|\n" + strings.Repeat("|b", 10_000) + "|",
-		"a line":  strings.Repeat("x", 1<<20), "a megabyte": strings.Repeat("**a** `b`\n\n", 90_000),
+		"columns":    strings.Repeat("|a", 10_000) + "|\n" + strings.Repeat("|-", 10_000) + "|\n" + strings.Repeat("|b", 10_000) + "|",
+		"short rows": strings.Repeat("|a", 4_000) + "\n" + strings.Repeat("|-", 4_000) + "\n" + strings.Repeat("b\n", 16_000),
+		"a line":     strings.Repeat("x", 1<<20), "a megabyte": strings.Repeat("**a** `b`\n\n", 90_000),
 	} {
 		began := time.Now()
 		made := HTML(source)

@@ -12,13 +12,14 @@ import (
 // machine a minute.
 func TestDeep(t *testing.T) {
 	for name, source := range map[string]string{
-		"quotes":    strings.Repeat(">", 4000) + " x",
-		"lists":     strings.Repeat("- ", 2000) + "x",
-		"stars":     strings.Repeat("*a", 4000),
-		"brackets":  strings.Repeat("[", 4000),
-		"columns":   strings.Repeat("|a", 1000) + "|\n" + strings.Repeat("|-", 1000) + "|\n" + strings.Repeat("|b", 1000) + "|",
-		"long word": strings.Repeat("x", 200_000),
-		"long text": strings.Repeat("some words, **strong** and `code`.\n\n", 5000),
+		"quotes":     strings.Repeat(">", 4000) + " x",
+		"lists":      strings.Repeat("- ", 2000) + "x",
+		"stars":      strings.Repeat("*a", 4000),
+		"brackets":   strings.Repeat("[", 4000),
+		"columns":    strings.Repeat("|a", 1000) + "|\n" + strings.Repeat("|-", 1000) + "|\n" + strings.Repeat("|b", 1000) + "|",
+		"short rows": strings.Repeat("|a", 4000) + "\n" + strings.Repeat("|-", 4000) + "\n" + strings.Repeat("b\n", 4000),
+		"long word":  strings.Repeat("x", 200_000),
+		"long text":  strings.Repeat("some words, **strong** and `code`.\n\n", 5000),
 	} {
 		began := time.Now()
 		lines := New(theme.New(theme.Terminal{Dark: true})).Lines(source, 80)

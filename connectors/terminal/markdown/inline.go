@@ -4,7 +4,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/yuin/goldmark/ast"
+	tables "github.com/yuin/goldmark/extension/ast"
+
+	"daycare/connectors/format"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -21,12 +25,8 @@ func (s setter) inline(parent ast.Node) string {
 func (s setter) span(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.Text:
-		text := s.struck(string(n.Value(s.src)))
-		switch {
-		case n.HardLineBreak():
-			return text + "\n"
-		case n.SoftLineBreak():
-			// Models end lines where they mean it; a terminal can follow.
+		text := Clean(format.Text(n, s.src))
+		if n.HardLineBreak() || n.SoftLineBreak() { // models end lines where they mean it; a terminal can follow
 			return text + "\n"
 		}
 		return text
@@ -39,29 +39,21 @@ func (s setter) span(n ast.Node) string {
 			return s.Theme.Strong.Render(s.inline(n))
 		}
 		return s.Theme.Emphasis.Render(s.inline(n))
+	case *tables.Strikethrough:
+		return s.Theme.Struck.Render(ansi.Strip(s.inline(n))) // lipgloss strikes each character for itself
+	case *tables.TaskCheckBox:
+		if n.IsChecked {
+			return "☑ "
+		}
+		return "☐ "
 	case *ast.Link:
 		return s.link(s.inline(n), string(n.Destination))
 	case *ast.AutoLink:
 		return s.Theme.Link.Render(string(n.URL(s.src)))
 	case *ast.Image:
 		return s.link("[image: "+s.plain(n)+"]", string(n.Destination))
-	case *ast.RawHTML:
-		return s.Theme.Dim.Render(string(n.Segments.Value(s.src)))
 	}
 	return s.inline(n)
-}
-
-// struck strikes out what stands between two pairs of tildes.
-func (s setter) struck(text string) string {
-	before, rest, found := strings.Cut(text, "~~")
-	if !found {
-		return text
-	}
-	inside, after, closed := strings.Cut(rest, "~~")
-	if !closed || strings.TrimSpace(inside) == "" {
-		return text
-	}
-	return before + s.Theme.Struck.Render(inside) + s.struck(after)
 }
 
 // link shows where it leads unless the text says so already: nobody should have to
@@ -79,7 +71,7 @@ func (s setter) plain(parent ast.Node) string {
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
 		switch n := n.(type) {
 		case *ast.Text:
-			b.Write(n.Value(s.src))
+			b.WriteString(Clean(format.Text(n, s.src)))
 			if n.SoftLineBreak() {
 				b.WriteByte(' ')
 			}

@@ -5,28 +5,23 @@ import (
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
-	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/parser"
+	tables "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/text"
 
+	"daycare/connectors/format"
 	"daycare/connectors/terminal/highlight"
 	"daycare/connectors/terminal/theme"
 )
 
 // A Renderer sets text in one theme. It may be used by one goroutine.
 type Renderer struct {
-	Theme  *theme.Theme
-	parser parser.Parser
-	inks   *[highlight.Kinds]ink // made when the first code is set
+	Theme *theme.Theme
+	inks  *[highlight.Kinds]ink // made when the first code is set
 }
 
-// New makes a renderer. Tables and struck words are done here, not by goldmark's
-// extensions: their package compiles two dozen regular expressions at the start of
-// every command of daycare.
-func New(t *theme.Theme) *Renderer {
-	return &Renderer{Theme: t, parser: goldmark.DefaultParser()}
-}
+// New makes a renderer.
+func New(t *theme.Theme) *Renderer { return &Renderer{Theme: t} }
 
 // minWidth is the least that text is set in: below it nothing can be read anyway.
 const minWidth = 10
@@ -35,7 +30,7 @@ const minWidth = 10
 func (r *Renderer) Lines(source string, width int) []string {
 	src := []byte(Clean(source))
 	s := setter{Renderer: r, src: src}
-	return s.blocks(r.parser.Parse(text.NewReader(src)), max(width, minWidth))
+	return s.blocks(format.Parser().Parse(text.NewReader(src)), max(width, minWidth))
 }
 
 // A setter sets one document.
@@ -71,13 +66,10 @@ func (s setter) block(n ast.Node, width int) []string {
 	switch n := n.(type) {
 	case *ast.Heading:
 		return wrap(s.Theme.Heading.Render(ansi.Strip(s.inline(n))), width)
-	case *ast.Paragraph:
-		if g, ok := findGrid(s.raw(n)); ok {
-			return s.table(g, width)
-		}
+	case *ast.Paragraph, *ast.TextBlock:
 		return wrap(s.inline(n), width)
-	case *ast.TextBlock:
-		return wrap(s.inline(n), width)
+	case *tables.Table:
+		return s.table(n, width)
 	case *ast.FencedCodeBlock:
 		return s.code(s.raw(n), string(n.Language(s.src)), width)
 	case *ast.CodeBlock:
@@ -91,8 +83,6 @@ func (s setter) block(n ast.Node, width int) []string {
 		return s.list(n, width)
 	case *ast.ThematicBreak:
 		return []string{s.Theme.Rule.Render(strings.Repeat("─", min(width, 40)))}
-	case *ast.HTMLBlock:
-		return wrap(s.Theme.Dim.Render(strings.TrimRight(s.raw(n), "\n")), width)
 	}
 	return s.blocks(n, width)
 }

@@ -46,6 +46,21 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// What a user reads in a terminal is what others read in a chat.
+func TestWhatIsRead(t *testing.T) {
+	r := New(theme.New(theme.Terminal{Dark: true}))
+	for source, want := range map[string]string{
+		`1\. \*a\* &amp; &lt;b&gt; ` + "`\\* &amp;`": `1. *a* & <b> \* &amp;`,
+		"an entity &#27;[2J &#x202e;":                `an entity \x1b[2J \u202e`,
+		"~~**a** `b`~~ <b>c</b>":                     "a b <b>c</b>",
+		"a|b\n-|-\nc\nd|e|f|g":                       "a    │ b    │ \n─────┼──────┼─────\nc    │      │ \nd    │ e    │ f|g",
+	} {
+		if got := ansi.Strip(strings.Join(r.Lines(source, 60), "\n")); got != want {
+			t.Errorf("%q is read as\n%s\nwant\n%s", source, got, want)
+		}
+	}
+}
+
 // A style that opens on a line closes on it, so that lines can be cut and moved.
 func TestStylesCloseOnTheirLine(t *testing.T) {
 	for _, line := range New(theme.New(theme.Terminal{Dark: true})).Lines("**a strong text that goes on over more than "+

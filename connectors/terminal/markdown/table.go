@@ -5,105 +5,39 @@ import (
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
-	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/text"
+	tables "github.com/yuin/goldmark/extension/ast"
 )
-
-// maxColumns is how many columns a table has at most; one with more is text.
-const maxColumns = 60
 
 // minColumn is the least that a column is narrowed to.
 const minColumn = 4
 
-// A grid is a table as it is written: its head, the sides its columns are set to,
-// and its rows.
-type grid struct {
-	before string // text of the paragraph above the table
-	right  []bool
-	rows   [][]string // the head first
-}
-
-// findGrid finds a table in the lines of a paragraph: a row of dashes with as many
-// columns as the line above it.
-func findGrid(text string) (g grid, ok bool) {
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	for i := 1; i < len(lines); i++ {
-		right, dashes := delimiters(lines[i])
-		head := cellsOf(lines[i-1])
-		if !dashes || len(head) != len(right) || len(right) > maxColumns {
-			continue
-		}
-		g = grid{before: strings.Join(lines[:i-1], "\n"), right: right, rows: [][]string{head}}
-		for _, l := range lines[i+1:] {
-			g.rows = append(g.rows, cellsOf(l))
-		}
-		return g, true
-	}
-	return g, false
-}
-
-// delimiters reads the row of dashes under a table's head.
-func delimiters(line string) (right []bool, ok bool) {
-	if !strings.Contains(line, "|") {
-		return nil, false
-	}
-	for _, c := range cellsOf(line) {
-		dashes := strings.Trim(c, ":")
-		if dashes == "" || strings.Trim(dashes, "-") != "" {
-			return nil, false
-		}
-		right = append(right, strings.HasSuffix(c, ":") && !strings.HasPrefix(c, ":"))
-	}
-	return right, true
-}
-
-// cellsOf splits a row. A bar after a backslash is text.
-func cellsOf(line string) []string {
-	line = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "|"), "|")
-	const kept = "\x00"
-	cells := strings.Split(strings.ReplaceAll(line, `\|`, kept), "|")
-	for i, c := range cells {
-		cells[i] = strings.TrimSpace(strings.ReplaceAll(c, kept, "|"))
-	}
-	return cells
-}
-
 // table sets a table in columns; cells that do not fit are broken over lines.
-func (s setter) table(g grid, width int) []string {
-	var lines []string
-	if g.before != "" {
-		lines = append(s.Lines(g.before, width), "")
-	}
-	rows := make([][]string, len(g.rows))
-	for i, row := range g.rows {
-		for k, c := range row[:min(len(row), len(g.right))] {
-			if k == len(rows[i]) {
-				rows[i] = append(rows[i], s.cell(c))
+func (s setter) table(t *tables.Table, width int) []string {
+	var rows [][]string
+	var right []bool
+	for r := t.FirstChild(); r != nil; r = r.NextSibling() {
+		var row []string
+		for c := r.FirstChild(); c != nil; c = c.NextSibling() {
+			set := s.inline(c)
+			if r.Kind() == tables.KindTableHeader {
+				set = s.Theme.Strong.Render(set)
 			}
-			if i == 0 {
-				rows[i][k] = s.Theme.Strong.Render(rows[i][k])
+			if row = append(row, set); len(row) > len(right) {
+				right = append(right, c.(*tables.TableCell).Alignment == tables.AlignRight)
 			}
 		}
+		rows = append(rows, row)
 	}
-	widths := fit(natural(rows), width-3*(len(g.right)-1))
+
+	var lines []string
+	widths := fit(natural(rows), width-3*(len(right)-1))
 	for i, row := range rows {
-		lines = append(lines, s.setRow(row, widths, g.right)...)
+		lines = append(lines, s.setRow(row, widths, right)...)
 		if i == 0 {
 			lines = append(lines, s.Theme.Rule.Render(ruleOf(widths)))
 		}
 	}
 	return lines
-}
-
-// cell is the styled text of a cell, on one line.
-func (s setter) cell(source string) string {
-	src := []byte(source)
-	inner := setter{Renderer: s.Renderer, src: src}
-	doc := s.parser.Parse(text.NewReader(src))
-	if p := doc.FirstChild(); p != nil && p.Kind() == ast.KindParagraph {
-		return inner.inline(p)
-	}
-	return source
 }
 
 // natural is how wide each column would like to be.
@@ -167,7 +101,7 @@ func (s setter) setRow(cells []string, widths []int, right []bool) []string {
 			if k < len(broken[i]) {
 				text = broken[i][k]
 			}
-			parts[i] = pad(text, w, i < len(right) && right[i])
+			parts[i] = pad(text, w, right[i])
 		}
 		lines[k] = strings.TrimRight(strings.Join(parts, s.Theme.Rule.Render(" │ ")), " ")
 	}
