@@ -3,7 +3,6 @@ package acp
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -188,13 +187,9 @@ func changes(root string, out record.Output) (content []acp.ToolCallContent, at 
 	return content, at
 }
 
-// fenced is text as a block of code: Markdown in it has no effect.
+// fenced is text as a block of code.
 func fenced(text string) acp.ToolCallContent {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	return acp.ToolContent(acp.TextBlock(fmt.Sprintf("%s\n%s\n%s", fence, strings.TrimRight(text, "\n"), fence)))
+	return acp.ToolContent(acp.TextBlock(plain.Fenced(text)))
 }
 
 // planOf are the steps of a plan: the items of its lists, or its lines where it has none.

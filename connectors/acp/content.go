@@ -12,6 +12,7 @@ import (
 	acp "github.com/coder/acp-go-sdk"
 
 	"daycare/engine/control"
+	"daycare/engine/plain"
 )
 
 // maxInline bounds an embedded text that is part of the message, in bytes; a longer one is attached.
@@ -95,11 +96,7 @@ func (d *draft) embed(r acp.TextResourceContents) error {
 		return d.keep(name, []byte(r.Text))
 	}
 
-	fence := "```"
-	for strings.Contains(r.Text, fence) {
-		fence += "`"
-	}
-	fmt.Fprintf(&d.text, "\n\nFrom %s:\n%s\n%s\n%s\n\n", d.place(r.Uri), fence, strings.TrimRight(r.Text, "\n"), fence)
+	fmt.Fprintf(&d.text, "\n\nFrom %s:\n%s\n\n", d.place(r.Uri), plain.Fenced(r.Text))
 
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"daycare/engine/message"
 	"daycare/engine/permission"
+	"daycare/engine/plain"
 )
 
 // decisions are the commands that answer a request.
@@ -245,11 +246,7 @@ func (q *approvals) describe(ctx context.Context, p permission.Pending) string {
 			"be allowed here. Read and answer it on the computer:\n\n"+
 			"```\ndaycare permissions show %s\n```", len([]rune(card)), p.Token)
 	}
-	fence := "```"
-	for strings.Contains(card, fence) {
-		fence += "`"
-	}
-	return text + "\n\n" + fence + "\n" + card + fence + offered(p.Request)
+	return text + "\n\n" + plain.Fenced(card) + offered(p.Request)
 }
 
 // offered spells what the answers mean that a button has no room for.

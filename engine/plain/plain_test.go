@@ -28,3 +28,17 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+func TestFenced(t *testing.T) {
+	for in, want := range map[string]string{
+		"a\n\n":      "```\na\n```",
+		"":           "```\n\n```",
+		"`` b `":     "```\n`` b `\n```",
+		"```\nc\n``": "````\n```\nc\n``\n````",
+		"d`````":     "``````\nd`````\n``````",
+	} {
+		if got := Fenced(in); got != want {
+			t.Errorf("Fenced(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

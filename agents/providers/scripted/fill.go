@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"text/template"
+
+	"daycare/engine/plain"
 )
 
 // filled is a text that a View fills in.
@@ -34,12 +36,7 @@ func fence(text string) string {
 	if n := prefix(text, maxFenced); n < len(text) {
 		text = text[:n] + "…"
 	}
-	marks := "```"
-	for strings.Contains(text, marks) {
-		marks += "`"
-	}
-
-	return marks + "\n" + strings.TrimRight(text, "\n") + "\n" + marks
+	return plain.Fenced(text)
 }
 
 func fill(text string) (filled, error) {
