@@ -25,17 +25,21 @@ var ErrUnknownType = errors.New("unknown record type")
 // Encode returns the line of an entry, with the newline.
 func Encode(e *Entry) []byte { return appendLine(nil, e) }
 
+// around is about how many bytes a line has beside the members of its record: seq, time, type and checksum.
+const around = 128
+
 // appendLine appends the line of an entry, with the newline.
 func appendLine(buf []byte, e *Entry) []byte {
 	start := len(buf)
-	buf = append(buf, `{"seq":`...)
-	buf = strconv.AppendInt(buf, e.Seq, 10)
-	buf = append(buf, `,"at":"`...)
-	buf = e.At.UTC().AppendFormat(buf, disk.LineTime)
-	buf = append(buf, `","type":"`...)
-	buf = append(buf, e.Rec.Type()...)
-	buf = append(buf, '"')
 	withFields(e.Rec, func(fields []byte) {
+		buf = slices.Grow(buf, len(fields)+around)
+		buf = append(buf, `{"seq":`...)
+		buf = strconv.AppendInt(buf, e.Seq, 10)
+		buf = append(buf, `,"at":"`...)
+		buf = e.At.UTC().AppendFormat(buf, disk.LineTime)
+		buf = append(buf, `","type":"`...)
+		buf = append(buf, e.Rec.Type()...)
+		buf = append(buf, '"')
 		if len(fields) > 2 {
 			buf = append(buf, ',')
 			buf = append(buf, fields[1:len(fields)-1]...)
