@@ -45,7 +45,8 @@ type File struct {
 	Found []finding.Finding
 
 	kind   Kind
-	data   []byte // for columns in bytes; nil: columns are in bytes already
+	data   []byte   // for columns in bytes; nil: columns are in bytes already
+	lines  []string // of data, made when the first finding needs them
 	json   bool
 	root   *yaml.Node // nil: there is nothing in it, or nothing that can be parsed
 	places map[string]*yaml.Node
@@ -60,6 +61,10 @@ func (f *File) Values(t reflect.Type, foreign ...string) map[string]any {
 
 func (f *File) value(t reflect.Type, foreign []string) any {
 	if f.root == nil {
+		return nil
+	}
+	if left := maxShared; !affords(f.root, false, &left) {
+		f.Tell(finding.Error, "too-large", "", fmt.Sprintf("its aliases stand for more than %d bytes", maxShared), "")
 		return nil
 	}
 	r := reader{File: f, foreign: foreign}
@@ -163,11 +168,13 @@ func (f *File) wrong() finding.Severity {
 
 // column turns the column of a node, in characters, into bytes.
 func (f *File) column(n *yaml.Node) int {
-	lines := strings.Split(lineEnds.Replace(string(f.data)), "\n")
-	if f.data == nil || n.Line < 1 || n.Line > len(lines) || n.Column < 1 {
+	if f.data != nil && f.lines == nil {
+		f.lines = strings.Split(lineEnds.Replace(string(f.data)), "\n")
+	}
+	if n.Line < 1 || n.Line > len(f.lines) || n.Column < 1 {
 		return n.Column
 	}
-	line, col := lines[n.Line-1], 0
+	line, col := f.lines[n.Line-1], 0
 	for range n.Column - 1 {
 		_, size := utf8.DecodeRuneInString(line[col:])
 		col += size

@@ -34,6 +34,28 @@ var (
 	jsonType     = reflect.TypeFor[json.Unmarshaler]()
 )
 
+// maxShared bounds what the aliases of a file stand for, in bytes: a few lines of them could stand for gigabytes.
+const maxShared = 1 << 20
+
+// affords takes from left what the aliases in n stand for, and reports whether there is room for it. shared: n itself
+// stands below an alias.
+func affords(n *yaml.Node, shared bool, left *int) bool {
+	const node = 16 // bytes beside its text: it has to be more than none
+	if n.Kind == yaml.AliasNode {
+		n, shared = n.Alias, true
+	}
+	if shared {
+		*left -= node + len(n.Value)
+	}
+	for _, part := range n.Content {
+		if *left < 0 || !affords(part, shared, left) {
+			return false
+		}
+	}
+
+	return *left >= 0
+}
+
 // read makes a value of n for type t; ok is false if there is nothing to use.
 func (r *reader) read(n *yaml.Node, t reflect.Type, path string, tag reflect.StructTag) (v any, ok bool) {
 	if r.depth++; r.depth > maxDepth {

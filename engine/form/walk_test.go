@@ -124,7 +124,7 @@ func TestWhatIsNestedTooDeep(t *testing.T) {
 		"kids: [" + strings.Repeat("{name: a}, ", 100) + "]": false} {
 		f := Kind{ID: "x"}.YAML("f", []byte(text))
 		f.Read(&nested{})
-		if slices.ContainsFunc(ids(f), func(s string) bool { return strings.Contains(s, "too-deep") }) != want {
+		if slices.ContainsFunc(ids(f), func(s string) bool { return strings.Contains(s, "too-") }) != want {
 			t.Errorf("%.40q…: %q, too deep: %v", text, ids(f), !want)
 		}
 	}
