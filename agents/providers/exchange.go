@@ -27,6 +27,8 @@ const (
 	// maxAnswer bounds an answer that does not end, in bytes of all that it says,
 	// thinks and calls: twenty times the longest answer of any model.
 	maxAnswer = 16 << 20
+	// maxSilent bounds what comes without saying anything: the whole answer again, which some services send, and signs of life.
+	maxSilent = 4 * maxAnswer
 )
 
 // An Exchange is one streaming request: what the wires have in common. It turns
@@ -71,20 +73,14 @@ func (x *Exchange) given(d Decoder, answer string) iter.Seq[Event] {
 
 func (x *Exchange) events(d Decoder, run func(each func(Frame) bool) error) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
-		chars, size, over := 0, 0, false
+		var m meter
+		over := false
 		pass := func(ev Event) bool {
+			m.count(ev)
 			switch e := ev.(type) {
-			case ContentDelta:
-				chars, size = chars+utf8.RuneCountInString(e.Text), size+len(e.Text)
-			case ThinkingDelta:
-				chars, size = chars+utf8.RuneCountInString(e.Text), size+len(e.Text)
-			case ToolUseDelta:
-				size += len(e.Arguments)
-			case ToolUseStop:
-				chars += len(e.Arguments)
 			case Complete:
 				if over = true; e.Usage == (Usage{}) {
-					e.Usage = EstimateUsage(x.Request, chars)
+					e.Usage = EstimateUsage(x.Request, m.chars)
 				}
 				e.Asked, e.Model = x.Model, cmp.Or(e.Model, x.Model) // some servers do not name it
 				e.Sent = x.Body.Sum()
@@ -93,9 +89,8 @@ func (x *Exchange) events(d Decoder, run func(each func(Frame) bool) error) iter
 				over = true
 			}
 
-			if size > maxAnswer && !over {
-				over, ev = true, Error{&Failure{Kind: Rejected, Provider: x.Provider,
-					Message: fmt.Sprintf("the answer did not end within %d MiB", maxAnswer>>20)}}
+			if m.full() && !over {
+				over, ev = true, Error{x.endless()}
 			}
 			return yield(ev) && !over
 		}
@@ -109,8 +104,17 @@ func (x *Exchange) events(d Decoder, run func(each func(Frame) bool) error) iter
 
 			return more
 		}
-		err := run(func(f Frame) bool { return all(d.Decode(f)) })
+		err := run(func(f Frame) bool {
+			evs := d.Decode(f)
+			if len(evs) > 0 {
+				return all(evs)
+			}
+			m.silent += len(f.Data)
+			return !m.full()
+		})
 		switch {
+		case more && !over && m.silent > maxSilent:
+			yield(Error{x.endless()})
 		case !more:
 		case err != nil:
 			yield(Error{err})
@@ -118,6 +122,38 @@ func (x *Exchange) events(d Decoder, run func(each func(Frame) bool) error) iter
 			all(d.End())
 		}
 	}
+}
+
+func (x *Exchange) endless() *Failure {
+	return &Failure{Kind: Rejected, Provider: x.Provider, Message: fmt.Sprintf("the answer did not end within %d MiB", maxAnswer>>20)}
+}
+
+// A meter counts what an answer has by now.
+type meter struct {
+	chars         int // of what the model wrote
+	said          int // bytes of text, thinking and signatures, and what each call takes
+	pieces, whole int // bytes of the arguments of calls, as they grow and as they end; each may come without the other
+	silent        int // bytes of what meant nothing
+}
+
+func (m *meter) count(ev Event) {
+	const call = 64 // bytes beside its names
+	switch e := ev.(type) {
+	case ContentDelta:
+		m.chars, m.said = m.chars+utf8.RuneCountInString(e.Text), m.said+len(e.Text)
+	case ThinkingDelta:
+		m.chars, m.said = m.chars+utf8.RuneCountInString(e.Text), m.said+len(e.Text)+len(e.Signature)
+	case ToolUseStart:
+		m.said += call + len(e.ID) + len(e.Name)
+	case ToolUseDelta:
+		m.pieces += len(e.Arguments)
+	case ToolUseStop:
+		m.chars, m.whole = m.chars+len(e.Arguments), m.whole+len(e.Arguments)
+	}
+}
+
+func (m *meter) full() bool {
+	return m.said+max(m.pieces, m.whole) > maxAnswer || m.silent > maxSilent
 }
 
 // run returns nil when all is read or the loop was left.

@@ -34,7 +34,7 @@ type Answer struct {
 func ReadAnswer(status int, body string) Answer {
 	a := Answer{Status: status}
 	v := gjson.Parse(body)
-	if !gjson.Valid(body) {
+	if !Valid(body) {
 		a.Message = pageTitle(body)
 		return a
 	}

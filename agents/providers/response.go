@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 )
@@ -87,7 +88,8 @@ func (r *Response) Empty() bool {
 type collector struct {
 	text     strings.Builder
 	thinking []Reasoning
-	inBlock  bool // the last of thinking is still growing
+	thought  strings.Builder // text of the last of thinking
+	inBlock  bool            // that is still growing
 	calls    []ResponseCall
 	index    map[string]int // RemoteID -> place in calls
 	shown    bool           // something of the answer reached those who watch
@@ -102,11 +104,12 @@ func (c *collector) add(ev Event) {
 	case ThinkingDelta:
 		if !c.inBlock {
 			c.thinking = append(c.thinking, Reasoning{})
+			c.inBlock = true
 		}
-		last := &c.thinking[len(c.thinking)-1]
-		last.Text += ev.Text
-		last.Signature += ev.Signature
-		c.inBlock = ev.Signature == ""
+		c.thought.WriteString(ev.Text)
+		if ev.Signature != "" {
+			c.endBlock(ev.Signature)
+		}
 	case ToolUseStart:
 		c.call(ev.ID).Name = ev.Name
 	case ToolUseDelta:
@@ -114,6 +117,15 @@ func (c *collector) add(ev Event) {
 		call.Arguments = append(call.Arguments, ev.Arguments...)
 	case ToolUseStop:
 		c.call(ev.ID).Arguments = json.RawMessage(ev.Arguments)
+	}
+}
+
+// endBlock ends the block of thinking that is still growing, if one is.
+func (c *collector) endBlock(signature string) {
+	if c.inBlock {
+		c.thinking[len(c.thinking)-1] = Reasoning{Text: strings.Clone(c.thought.String()), Signature: signature}
+		c.thought.Reset()
+		c.inBlock = false
 	}
 }
 
@@ -133,6 +145,7 @@ func (c *collector) call(id string) *ResponseCall {
 
 // response is the answer of provider p to req.
 func (c *collector) response(p string, req *Request, end Complete) *Response {
+	c.endBlock("")
 	r := &Response{
 		// A copy, because the agent keeps it and the builder has room for more.
 		Text: strings.Clone(c.text.String()), Thinking: c.thinking, Calls: c.calls,
@@ -157,9 +170,9 @@ func (c *collector) response(p string, req *Request, end Complete) *Response {
 }
 
 func (c *collector) chars() int {
-	n := len([]rune(c.text.String()))
+	n := utf8.RuneCountInString(c.text.String()) + utf8.RuneCountInString(c.thought.String())
 	for _, t := range c.thinking {
-		n += len([]rune(t.Text))
+		n += utf8.RuneCountInString(t.Text)
 	}
 	for _, call := range c.calls {
 		n += len(call.Name) + len(call.Arguments)
@@ -168,7 +181,11 @@ func (c *collector) chars() int {
 	return n
 }
 
+// Valid reports whether text is one JSON value. That of gjson goes down into each level of it: the process would
+// end at some million brackets, for which its stack has no room. This one takes ten thousand levels.
+func Valid(text string) bool { return json.Valid([]byte(text)) }
+
 // IsObject reports whether b is exactly one JSON object.
 func IsObject(b []byte) bool {
-	return gjson.ValidBytes(b) && gjson.ParseBytes(b).IsObject()
+	return json.Valid(b) && gjson.ParseBytes(b).IsObject()
 }

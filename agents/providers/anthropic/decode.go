@@ -29,7 +29,7 @@ type block struct {
 	id        string
 	arguments strings.Builder
 	input     string // of a call that came whole with the start
-	signature string
+	signature strings.Builder
 }
 
 func newDecoder(x *providers.Exchange) providers.Decoder {
@@ -40,7 +40,7 @@ func newDecoder(x *providers.Exchange) providers.Decoder {
 // versioning asks for.
 func (d *decoder) Decode(f providers.Frame) []providers.Event {
 	d.out = d.out[:0]
-	if !gjson.Valid(f.Data) {
+	if !providers.Valid(f.Data) {
 		return append(d.out, providers.Error{Err: d.x.Garbage(f.Data)})
 	}
 	v := gjson.Parse(f.Data)
@@ -98,9 +98,9 @@ func (d *decoder) open(index int64, v gjson.Result) {
 		d.text(v.Get("text").String())
 	case "thinking":
 		d.thinking(v.Get("thinking").String())
-		b.signature = v.Get("signature").String()
+		b.signature.WriteString(v.Get("signature").String())
 	case "redacted_thinking":
-		b.signature = redacted + v.Get("data").String()
+		b.signature.WriteString(redacted + v.Get("data").String())
 	case "tool_use":
 		if input := v.Get("input"); input.IsObject() && len(input.Map()) > 0 {
 			b.input = input.Raw
@@ -121,7 +121,7 @@ func (d *decoder) delta(index int64, v gjson.Result) {
 	case "thinking_delta":
 		d.thinking(v.Get("thinking").String())
 	case "signature_delta":
-		b.signature += v.Get("signature").String()
+		b.signature.WriteString(v.Get("signature").String())
 	case "input_json_delta":
 		part := v.Get("partial_json").String()
 		if b.kind == "tool_use" && part != "" {
@@ -140,8 +140,8 @@ func (d *decoder) close(index int64) {
 
 	switch b.kind {
 	case "thinking", "redacted_thinking":
-		if b.signature != "" {
-			d.emit(providers.ThinkingDelta{Signature: b.signature})
+		if b.signature.Len() > 0 {
+			d.emit(providers.ThinkingDelta{Signature: b.signature.String()})
 		}
 	case "tool_use":
 		d.emit(providers.ToolUseStop{ID: b.id, Arguments: cmp.Or(b.arguments.String(), b.input, "{}")})

@@ -28,7 +28,7 @@ const maxModels = 20_000
 // ReadNewer reads a list in the embedded one's form, or as OpenRouter's
 // /api/v1/models gives it, and checks it. day is its date where it has none.
 func ReadNewer(data []byte, source string, day time.Time) (*Newer, error) {
-	if !gjson.ValidBytes(data) {
+	if !json.Valid(data) {
 		return nil, errors.New("not JSON")
 	}
 	n := &Newer{}

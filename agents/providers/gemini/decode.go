@@ -33,7 +33,7 @@ func (d *decoder) Decode(f providers.Frame) []providers.Event {
 	d.out = d.out[:0]
 	data := strings.TrimSpace(f.Data)
 	v := gjson.Parse(data)
-	if !gjson.Valid(data) || !v.IsObject() && !v.IsArray() {
+	if !providers.Valid(data) || !v.IsObject() && !v.IsArray() {
 		return append(d.out, providers.Error{Err: d.x.Garbage(data)})
 	}
 	if v.IsArray() {

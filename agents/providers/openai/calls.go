@@ -25,7 +25,37 @@ type call struct {
 	name      string
 	arguments strings.Builder
 	started   bool // ToolUseStart was sent
+
+	// How far arguments has come, so that it is not read from its beginning with every piece.
+	open    int  // brackets
+	text    bool // within a string
+	escaped bool // behind a backslash there
+	whole   bool // it began with a bracket that was closed
 }
+
+// write adds a piece of the arguments.
+func (c *call) write(piece string) {
+	for _, b := range []byte(piece) {
+		switch {
+		case c.escaped:
+			c.escaped = false
+		case c.text && b == '\\':
+			c.escaped = true
+		case b == '"':
+			c.text = !c.text
+		case c.text:
+		case b == '{' || b == '[':
+			c.open++
+		case b == '}' || b == ']':
+			c.open--
+			c.whole = c.whole || c.open == 0
+		}
+	}
+	c.arguments.WriteString(piece)
+}
+
+// maxName bounds the name of a tool that comes in pieces, in bytes: no tool has a longer one.
+const maxName = 1000
 
 // add takes one element of tool_calls and returns the place of its call.
 func (c *calls) add(v gjson.Result, emit func(providers.Event)) int {
@@ -41,12 +71,12 @@ func (c *calls) add(v gjson.Result, emit func(providers.Event)) int {
 		switch {
 		case strings.HasPrefix(name, one.name): // the first piece, or all of it again
 			one.name = name
-		case name != "":
+		case len(one.name) < maxName:
 			one.name += name
 		}
 	}
 
-	one.arguments.WriteString(arguments)
+	one.write(arguments)
 	switch {
 	case one.started && arguments != "":
 		emit(providers.ToolUseDelta{ID: one.id, Arguments: arguments})
@@ -81,7 +111,7 @@ func (c *calls) find(index gjson.Result, id, name, arguments string) int {
 	// by a second whole call.
 	one := c.list[place]
 	other := name != "" && id != "" && one.remote != "" && id != one.remote
-	whole := name != "" && arguments != "" && providers.IsObject([]byte(one.arguments.String()))
+	whole := name != "" && arguments != "" && one.whole
 	if other || whole {
 		return c.grow(index.Int())
 	}

@@ -41,7 +41,7 @@ func (d *decoder) Decode(f providers.Frame) []providers.Event {
 	}
 
 	v := gjson.Parse(data)
-	if !gjson.Valid(data) || !v.IsObject() {
+	if !providers.Valid(data) || !v.IsObject() {
 		return append(d.out, providers.Error{Err: d.x.Garbage(data)})
 	}
 	choice := v.Get("choices.0")
