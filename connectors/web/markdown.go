@@ -17,12 +17,8 @@ import (
 
 const (
 	// mostMarkdown is how long a text is that is set as Markdown, in bytes; a longer one is shown as
-	// it is. A parser may take a time that grows with the square of it.
+	// it is: a browser takes long for the elements of one.
 	mostMarkdown = 64 << 10
-	// mostMarks is how many marks begin a line of a text that is set as Markdown, and mostBrackets how
-	// many brackets open in it: no text of a person or a model has more.
-	mostMarks    = 200
-	mostBrackets = 2000
 	// mostNested is how deep blocks and spans are nested; what is deeper is text.
 	mostNested = 32
 )
@@ -32,22 +28,12 @@ const (
 // are links, and links lead to http, https or mailto.
 func HTML(source string) string {
 	source = readable(strings.ToValidUTF8(source, "\uFFFD"))
-	if len(source) > mostMarkdown || tangled(source) {
+	if len(source) > mostMarkdown {
 		return "<pre>" + html.EscapeString(source) + "</pre>"
 	}
 	w := &setter{src: []byte(source)}
 	w.children(format.Parser().Parse(text.NewReader(w.src)))
 	return w.out.String()
-}
-
-// tangled reports a text that is made to keep a parser busy.
-func tangled(source string) bool {
-	for line := range strings.Lines(source) {
-		if len(line)-len(strings.TrimLeft(line, " \t>-*+0123456789.)")) > mostMarks {
-			return true
-		}
-	}
-	return strings.Count(source, "[") > mostBrackets
 }
 
 // readable names the characters that turn the reading direction around or that control a device.

@@ -1,6 +1,7 @@
 package markdown
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,30 @@ func TestDeep(t *testing.T) {
 			t.Errorf("%s: %d bytes took %s", name, len(source), took)
 		} else {
 			t.Logf("%s: %d bytes, %d lines, %s", name, len(source), len(lines), took.Round(time.Millisecond))
+		}
+	}
+}
+
+// A table is set without many times its length or memory, whatever its columns are.
+func TestATableIsNotSetMuchLarger(t *testing.T) {
+	for name, source := range map[string]string{
+		"short rows": strings.Repeat("|a", 60) + "\n" + strings.Repeat("|-", 60) + "\n" + strings.Repeat("b\n", 30_000),
+		"a tall row": strings.Repeat("|a", 60) + "\n" + strings.Repeat("|-", 60) + "\n" + strings.Repeat("|c", 59) + "|" +
+			strings.Repeat("d ", 30_000),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		size := 0
+		for _, line := range New(theme.New(theme.Terminal{Dark: true})).Lines(source, 80) {
+			size += len(line)
+		}
+		runtime.ReadMemStats(&after)
+
+		if size < len(source)/2 || size > 25*len(source) {
+			t.Errorf("%s: %d bytes are set as %d", name, len(source), size)
+		}
+		if took := int(after.TotalAlloc-before.TotalAlloc) >> 20; took > 100 {
+			t.Errorf("%s: %d bytes take %d MB of memory", name, len(source), took)
 		}
 	}
 }

@@ -30,12 +30,33 @@ func (s setter) table(t *tables.Table, width int) []string {
 	}
 
 	var lines []string
+	room := 1 << 16 // bytes: many columns with little in them could take hundreds of times the text
 	widths := fit(natural(rows), width-3*(len(right)-1))
 	for i, row := range rows {
-		lines = append(lines, s.setRow(row, widths, right)...)
-		if i == 0 {
+		set := s.setRow(row, widths, right)
+		for _, line := range set {
+			room -= len(line)
+		}
+		for _, cell := range row {
+			room += mostPadded * len(cell)
+		}
+		if room < 0 {
+			return s.listed(rows, width)
+		}
+		if lines = append(lines, set...); i == 0 {
 			lines = append(lines, s.Theme.Rule.Render(ruleOf(widths)))
 		}
+	}
+	return lines
+}
+
+// mostPadded is how many times as long as its cells a table is set in columns.
+const mostPadded = 20
+
+// listed sets a table without columns.
+func (s setter) listed(rows [][]string, width int) (lines []string) {
+	for _, row := range rows {
+		lines = append(lines, wrap(strings.Join(row, " │ "), width)...)
 	}
 	return lines
 }
