@@ -28,10 +28,10 @@ func (n nested) Open(parent ast.Node, reader text.Reader, pc parser.Context) (as
 	return n.BlockParser.Open(parent, reader, pc)
 }
 
-// opened is how many delimiters of a paragraph are open.
+// opened is how many delimiters a paragraph has by now.
 var opened = parser.NewContextKey()
 
-// delimited is a parser of delimiters that takes no more of them where many are open.
+// delimited is a parser of delimiters that takes no more of them where a paragraph has many.
 type delimited struct{ parser.InlineParser }
 
 func (d delimited) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
