@@ -50,10 +50,17 @@ func pieces(text string, limit int, measure func(string) int) []piece {
 		}
 		p, after := first(text, in, limit, measure)
 		all, text, in = append(all, p), text[len(p.text):], after
+		if len(in.line) > mostOpening {
+			in = fence{}
+		}
 	}
 
 	return all
 }
+
+// mostOpening is how many bytes the first lines of a code fence or a table have at most that are repeated in each part. Longer ones
+// would leave little room for the text, so that a part could have one character of it.
+const mostOpening = 400
 
 // maxBytes bounds what is measured as a whole, so that a long text is not
 // measured once for each of its parts. No platform counts more than 16 bytes as
@@ -109,6 +116,13 @@ func boundary(text string, room int, in fence) int {
 
 	for cut := room; cut > 0; cut-- {
 		if whole(text, cut) {
+			return cut
+		}
+	}
+
+	// One character with more marks than a part takes, or a run of escapes, is cut in the middle.
+	for cut := room; cut > 0; cut-- {
+		if utf8.RuneStart(text[cut]) {
 			return cut
 		}
 	}

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -80,4 +81,38 @@ func FuzzSplit(f *testing.F) {
 			t.Errorf("joined = %q, want %q", joined.String(), text)
 		}
 	})
+}
+
+// No text is made of parts that have next to nothing of it, each with a long beginning, or each measured for a single character.
+func TestPartsHaveTheirShare(t *testing.T) {
+	const n = 1000
+	for name, text := range map[string]string{
+		"a long opening": "```" + strings.Repeat("x", 1990) + "\n" + strings.Repeat("y\n", n),
+		"a long mark":    strings.Repeat("`", 990) + "\n" + strings.Repeat("y\n", n),
+		"a long head":    "a|" + strings.Repeat("x", 1900) + "\n-|-\n" + strings.Repeat("a|b\n", n),
+		"marks":          strings.Repeat("\u0301", 3*n),
+		"escapes":        strings.Repeat(`\`, 3*n),
+		"backticks":      strings.Repeat("`", 3*n),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		parts := pieces(text, 2000, func(s string) int { return UTF16(Discord(s)) })
+		runtime.ReadMemStats(&after)
+
+		var whole strings.Builder
+		made := 0
+		for _, p := range parts {
+			whole.WriteString(p.text)
+			made += len(p.String())
+		}
+		if whole.String() != text {
+			t.Errorf("%s: the parts are not the text", name)
+		}
+		if len(parts) > 10 || made > 2*len(text) {
+			t.Errorf("%s: %d bytes are %d parts of %d bytes", name, len(text), len(parts), made)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > 100<<20 {
+			t.Errorf("%s: %d bytes take %d MB of memory", name, len(text), took>>20)
+		}
+	}
 }
