@@ -21,12 +21,21 @@ import (
 	engine "daycare/engine/message"
 )
 
-// maxText bounds the text of a mail, in bytes; what is longer is an attachment in
-// all but name.
-const maxText = 512 << 10
+const (
+	// maxText bounds the text of a mail, in bytes; what is beyond it is an attachment in
+	// all but name.
+	maxText = 512 << 10
+	// maxParts and maxDepth bound what is read of a mail: a few bytes make a part, and what is inside of others is read
+	// through each of them.
+	maxParts = 1000
+	maxDepth = 20
+)
 
-// errIgnored is why a mail is not passed on.
-var errIgnored = errors.New("not sent by a person")
+var (
+	// errIgnored is why a mail is not passed on.
+	errIgnored = errors.New("not sent by a person")
+	errParts   = errors.New("too many parts")
+)
 
 // read makes a post of a mail. uid names it where it has no Message-ID.
 func (c *Connector) read(raw []byte, uid string) (chat.Post, error) {
@@ -56,8 +65,8 @@ func (c *Connector) read(raw []byte, uid string) (chat.Post, error) {
 	}
 	c.thread(&p, h, uid)
 	plain, markup, whole := parts(e, &p)
-	if p.Text = unquoted(plain); strings.TrimSpace(plain) == "" {
-		p.Text = unquoted(textOf(markup))
+	if p.Text = unquoted(string(plain)); len(bytes.TrimSpace(plain)) == 0 {
+		p.Text = unquoted(textOf(string(markup)))
 	}
 	if !whole {
 		p.Text = strings.TrimSpace(p.Text + "\n[a part of this mail could not be read]")
@@ -112,9 +121,13 @@ func bare(subject string) string {
 // parts reads the texts of a mail and puts its files into the post. A part in a charset or an
 // encoding that is not known is read as it is; of one that breaks off, a text is kept as far as it
 // goes. whole is false if something is missing.
-func parts(e *message.Entity, p *chat.Post) (plain, markup string, whole bool) {
+func parts(e *message.Entity, p *chat.Post) (plain, markup []byte, whole bool) {
 	whole = true
-	err := e.Walk(func(_ []int, part *message.Entity, _ error) error {
+	n := 0
+	err := e.Walk(func(path []int, part *message.Entity, _ error) error {
+		if n++; n > maxParts || len(path) > maxDepth {
+			return errParts
+		}
 		media, params, _ := part.Header.ContentType()
 		if strings.HasPrefix(media, "multipart/") {
 			return nil
@@ -124,9 +137,9 @@ func parts(e *message.Entity, p *chat.Post) (plain, markup string, whole bool) {
 		disposition, _, _ := part.Header.ContentDisposition()
 		inline := disposition == "inline" || disposition != "attachment" && strings.HasPrefix(media, "text/")
 		switch {
-		case inline && media == "text/plain" && len(body) <= maxText:
+		case inline && media == "text/plain" && len(plain)+len(body) <= maxText:
 			plain = joined(plain, body)
-		case inline && media == "text/html" && len(body) <= maxText:
+		case inline && media == "text/html" && len(markup)+len(body) <= maxText:
 			markup = joined(markup, body)
 		case err == nil:
 			h := mail.AttachmentHeader{Header: part.Header}
@@ -145,11 +158,11 @@ func parts(e *message.Entity, p *chat.Post) (plain, markup string, whole bool) {
 }
 
 // joined is a text with another part of it below.
-func joined(text string, more []byte) string {
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
+func joined(text, more []byte) []byte {
+	if len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")) {
+		text = append(text, '\n')
 	}
-	return text + string(more)
+	return append(text, more...)
 }
 
 // unquoted takes the quotation off the end of an answer: the agent knows what it
@@ -177,7 +190,10 @@ func unquoted(text string) string {
 }
 
 var (
-	hidden = lazyregexp.New(`(?is)<(script|style|head|title)\b.*?</(script|style|head|title)\s*>|<!--.*?-->`)
+	// As one expression with alternatives, they would look for the end of each of many that have none.
+	hidden   = lazyregexp.New(`(?is)<(script|style|head|title)\b.*?</(script|style|head|title)\s*>`)
+	comments = lazyregexp.New(`(?s)<!--.*?-->`)
+
 	breaks = lazyregexp.New(`(?i)<(br|/p|/div|/tr|/h[1-6]|/li|/blockquote)\b[^>]*>`)
 	tags   = lazyregexp.New(`<[^>]*>`)
 	spaces = lazyregexp.New(`\n[ \t]*\n\s*`)
@@ -185,7 +201,7 @@ var (
 
 // textOf is the text of an HTML mail, roughly: it is read by a model, never shown.
 func textOf(markup string) string {
-	text := hidden.ReplaceAllString(markup, "")
+	text := comments.ReplaceAllString(hidden.ReplaceAllString(markup, ""), "")
 	text = tags.ReplaceAllString(breaks.ReplaceAllString(text, "\n"), "")
 	return strings.TrimSpace(spaces.ReplaceAllString(html.UnescapeString(text), "\n\n"))
 }

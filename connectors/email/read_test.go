@@ -3,8 +3,10 @@ package email
 import (
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -130,6 +132,50 @@ func TestHeaders(t *testing.T) {
 		to, _ := h.AddressList("To")
 		if diff := cmp.Diff(tt.want, fmt.Sprint(subject, " ", reply, " ", refs)); diff != "" || len(to) != 1 || to[0].Address != "ada@x" {
 			t.Errorf("%s, to %v (-want +got):\n%s", name, to, diff)
+		}
+	}
+}
+
+// A mail takes no more time and memory than its size explains, whatever it is made of.
+func TestMailsAreReadInBounds(t *testing.T) {
+	const head, begin = "From: x@y.z\r\n", "Content-Type: multipart/mixed; boundary=a\r\n\r\n"
+	var nested strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&nested, "--%d\r\nContent-Type: multipart/a; boundary=%d\r\n\r\n", i, i+1)
+	}
+	large := "--a\r\nContent-Type: text/html\r\n\r\n" + strings.Repeat("a", maxText-1) + "\r\n"
+
+	c := &Connector{o: Options{Address: "a@b.c", TrustFrom: true}}
+	for name, mail := range map[string]string{
+		"texts":   head + begin + strings.Repeat("--a\r\n\r\nx\r\n", 30_000),
+		"files":   head + begin + strings.Repeat("--a\r\nContent-Type: a/b\r\n\r\nx\r\n", 30_000),
+		"nested":  head + strings.Replace(begin, "=a", "=0", 1) + nested.String(),
+		"large":   head + begin + strings.Repeat(large, 3),
+		"unended": head + "Content-Type: text/html\r\n\r\n" + strings.Repeat("<script<!---->", 18_000),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		start := time.Now()
+		p, err := c.read([]byte(mail), "1")
+		took := time.Since(start)
+		runtime.ReadMemStats(&after)
+
+		if err != nil || len(p.Text) > maxText+1000 || len(p.Files) > maxParts {
+			t.Errorf("%s: a text of %d bytes, %d files, %v", name, len(p.Text), len(p.Files), err)
+		}
+		if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; mb > 50 || took > time.Minute {
+			t.Errorf("%s: %d bytes take %d MB of memory, %s", name, len(mail), mb, took)
+		}
+	}
+
+	for in, want := range map[string]string{
+		"<style>a<!-- b</style>c<!-- d -->e": "ce",
+		"<!--[if mso]><style>a</style>b-->c": "c",
+		"<script><!-- a --></script>b<!-- c": "b<!-- c",
+		"<head><title>a</title></head>b<p>c": "bc",
+	} {
+		if got := textOf(in); got != want {
+			t.Errorf("%q is read as %q, want %q", in, got, want)
 		}
 	}
 }
