@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
@@ -108,11 +109,11 @@ func content(parts sdk.ContentParts) (text string, files []control.File, err err
 		case sdk.Raw:
 			files = append(files, control.File{Name: fileName(p.Filename, i), Data: v})
 		case sdk.Data:
-			data, err := json.MarshalIndent(v.Value, "", "  ")
+			data, err := json.Marshal(v.Value)
 			if err != nil {
 				return "", nil, bad("message.parts[%d].data: %s", i, err)
 			}
-			texts = append(texts, "```json\n"+string(data)+"\n```")
+			texts = append(texts, "```json\n"+indented(data)+"\n```")
 		default:
 			return "", nil, bad("message.parts[%d] is neither text nor data nor a file", i)
 		}
@@ -123,6 +124,31 @@ func content(parts sdk.ContentParts) (text string, files []control.File, err err
 		return "", nil, bad("message.parts is empty")
 	}
 	return text, files, nil
+}
+
+// JSON is shown on several lines if it has at most so many bytes, and values in each other, for each of which a line is indented.
+const (
+	mostIndented = 256 << 10
+	mostNested   = 10
+)
+
+// indented is JSON as it is best to read.
+func indented(data []byte) string {
+	depth, most := 0, 0
+	for _, b := range data { // what is in texts counts, too: it is as good a guess
+		switch b {
+		case '[', '{':
+			depth++
+			most = max(most, depth)
+		case ']', '}':
+			depth--
+		}
+	}
+	var b bytes.Buffer
+	if len(data) > mostIndented || most > mostNested || json.Indent(&b, data, "", "  ") != nil {
+		return string(data)
+	}
+	return b.String()
 }
 
 // fileName is the name under which a file is kept.

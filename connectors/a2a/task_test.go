@@ -59,6 +59,20 @@ func TestAMessageIsAnItem(t *testing.T) {
 	}
 }
 
+// Data is shown without many times its length, however deep it is.
+func TestDeepData(t *testing.T) {
+	const n = 2000
+	for _, data := range []string{
+		strings.Repeat("[", n) + strings.Repeat("1,", n) + "1" + strings.Repeat("]", n),
+		strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n),
+	} {
+		got, err := readMessage(t, `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"data":`+data+`}]}}`)
+		if err != nil || len(got.message.Text) > 2*len(data) {
+			t.Errorf("%d bytes of data are a message of %d, %v", len(data), len(got.message.Text), err)
+		}
+	}
+}
+
 // What cannot be used is refused with the member that it is about.
 func TestMessagesThatCannotBeUsed(t *testing.T) {
 	part := `"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]`
