@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode"
 
 	"daycare/engine/control"
 )
@@ -18,12 +19,13 @@ import (
 type request struct {
 	model        string
 	stream       bool
-	usage        bool   // say the usage at the end of a stream
-	instructions string // of the client: its system and developer messages
-	turns        []turn // the conversation, oldest first
-	conversation string // the client's key of it; ""
-	previous     string // id of the response that it continues from; ""
-	key          string // Idempotency-Key; ""
+	usage        bool     // say the usage at the end of a stream
+	instructions string   // of the client: its system and developer messages
+	rules        []string // those messages, until all are read
+	turns        []turn   // the conversation, oldest first
+	conversation string   // the client's key of it; ""
+	previous     string   // id of the response that it continues from; ""
+	key          string   // Idempotency-Key; ""
 	ignored      []string
 }
 
@@ -98,8 +100,13 @@ func (m members) common(h http.Header, r *request) error {
 // maxKey bounds the keys that clients choose, in bytes.
 const maxKey = 255
 
-// rest notes which members nothing was done with.
-func (m members) rest(r *request) { r.ignored = slices.Sorted(maps.Keys(m)) }
+// end completes a request all of whose messages were read, and notes which members nothing was done with.
+func (m members) end(r *request) {
+	if len(r.rules) > 0 {
+		r.instructions = strings.TrimSpace(r.instructions + strings.Join(r.rules, ""))
+	}
+	r.ignored = slices.Sorted(maps.Keys(m))
+}
 
 // readChat reads the body of POST /v1/chat/completions.
 func readChat(body []byte, h http.Header) (r request, err error) {
@@ -142,7 +149,7 @@ func readChat(body []byte, h http.Header) (r request, err error) {
 			return r, err
 		}
 	}
-	m.rest(&r)
+	m.end(&r)
 
 	return r, nil
 }
@@ -157,7 +164,9 @@ type chatMessage struct {
 func (r *request) add(role, text string, files []control.File, field string) error {
 	switch role {
 	case "system", "developer":
-		r.instructions = strings.TrimSpace(r.instructions + "\n\n" + text)
+		if text = strings.TrimRightFunc(text, unicode.IsSpace); text != "" {
+			r.rules = append(r.rules, "\n\n", text)
+		}
 		return nil
 	case "function":
 		role = "tool"
@@ -202,7 +211,7 @@ func readResponses(body []byte, h http.Header) (r request, err error) {
 	} else {
 		err = r.items(input)
 	}
-	m.rest(&r)
+	m.end(&r)
 
 	return r, err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -142,6 +143,23 @@ func TestParts(t *testing.T) {
 }
 
 // What cannot be used is refused with the member that it is about.
+// Instructions in many messages are joined, in memory that grows as they do.
+func TestInstructionsInManyMessages(t *testing.T) {
+	const n = 50_000
+	body := `{"model":"a","messages":[` + strings.Repeat(`{"role":"system","content":" x "},{"role":"developer","content":""},`, n) +
+		`{"role":"user","content":"t"}]}`
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r := chatRequest(t, body)
+	runtime.ReadMemStats(&after)
+	if want := "x" + strings.Repeat("\n\n x", n-1); r.instructions != want {
+		t.Errorf("the instructions are %d bytes, want %d", len(r.instructions), len(want))
+	}
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 200 {
+		t.Errorf("%d bytes take %d MB of memory", len(body), took)
+	}
+}
+
 func TestBadRequests(t *testing.T) {
 	message := func(content string) string {
 		return `{"model":"a","messages":[{"role":"user","content":` + content + `}]}`
