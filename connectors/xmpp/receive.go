@@ -262,10 +262,11 @@ func replied(m element, body string) (quote, rest string) {
 		if err != nil || endErr != nil || start < 0 || end > len(text) || start > end {
 			break
 		}
+		var quoted strings.Builder
 		for line := range strings.Lines(string(text[start:end])) {
-			quote += strings.TrimPrefix(strings.TrimPrefix(line, ">"), " ")
+			quoted.WriteString(strings.TrimPrefix(strings.TrimPrefix(line, ">"), " "))
 		}
-		return strings.TrimSpace(quote), strings.TrimSpace(string(text[:start]) + string(text[end:]))
+		return strings.TrimSpace(quoted.String()), strings.TrimSpace(string(text[:start]) + string(text[end:]))
 	}
 
 	return "", strings.TrimSpace(body)

@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -86,6 +88,20 @@ func FuzzElement(f *testing.F) {
 		quote, rest := replied(got.Kids[0], text)
 		_, _ = quote, rest
 	})
+}
+
+// A quotation of many lines takes memory as its length does.
+func TestLongQuotations(t *testing.T) {
+	body := strings.Repeat(">\n", 50_000) + "> a\nb"
+	end := strconv.Itoa(len(body) - 1)
+	m := node(nsClient, "message").with(node(nsFall, "fallback", "for", nsReply).with(node(nsFall, "body", "start", "0", "end", end)))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	quote, rest := replied(m, body)
+	runtime.ReadMemStats(&after)
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; quote != "a" || rest != "b" || took > 10 {
+		t.Errorf("%d bytes are %.20q, answered with %.20q, and take %d MB of memory", len(body), quote, rest, took)
+	}
 }
 
 func TestValidate(t *testing.T) {
