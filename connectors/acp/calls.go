@@ -98,7 +98,7 @@ func absolute(root, path string) string {
 type hunk struct {
 	path     string
 	line     int // in the changed file, from 1
-	old, new string
+	old, new []byte
 	fresh    bool // the file was not there before
 }
 
@@ -130,14 +130,14 @@ func hunks(diff string) (list []hunk) {
 func (h *hunk) add(line string) (old, changed int) {
 	switch line[0] {
 	case '+':
-		h.new += line[1:]
+		h.new = append(h.new, line[1:]...)
 		return 0, 1
 	case '-':
-		h.old += line[1:]
+		h.old = append(h.old, line[1:]...)
 		return 1, 0
 	}
-	h.old += strings.TrimPrefix(line, " ")
-	h.new += strings.TrimPrefix(line, " ")
+	both := strings.TrimPrefix(line, " ")
+	h.old, h.new = append(h.old, both...), append(h.new, both...)
 
 	return 1, 1
 }
@@ -175,9 +175,10 @@ func changes(root string, out record.Output) (content []acp.ToolCallContent, at 
 		}
 		for _, h := range hunks(b.Text) {
 			path := absolute(root, h.path)
-			d := acp.ToolCallContentDiff{Type: "diff", Path: path, NewText: h.new}
+			d := acp.ToolCallContentDiff{Type: "diff", Path: path, NewText: string(h.new)}
 			if !h.fresh {
-				d.OldText = &h.old
+				old := string(h.old)
+				d.OldText = &old
 			}
 			content = append(content, acp.ToolCallContent{Diff: &d})
 			at = append(at, acp.ToolCallLocation{Path: path, Line: &h.line})

@@ -2,6 +2,8 @@ package acp
 
 import (
 	"encoding/json"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -31,9 +33,9 @@ const twoPlaces = `--- a/main.go
 
 func TestHunksOfADiff(t *testing.T) {
 	want := []hunk{
-		{"main.go", 1, "package main\n-- a\n// end\n", "package main\n++ b\n// end\n", false},
-		{"main.go", 9, "old\n", "new\nmore\n", false},
-		{"added.txt", 1, "", "hello\n", true},
+		{"main.go", 1, []byte("package main\n-- a\n// end\n"), []byte("package main\n++ b\n// end\n"), false},
+		{"main.go", 9, []byte("old\n"), []byte("new\nmore\n"), false},
+		{"added.txt", 1, nil, []byte("hello\n"), true},
 	}
 	if d := cmp.Diff(want, hunks(twoPlaces), cmp.AllowUnexported(hunk{})); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -41,6 +43,19 @@ func TestHunksOfADiff(t *testing.T) {
 	content, at := changes("/w", record.Output{Blocks: []record.Block{{Type: "diff", Text: twoPlaces}}})
 	if len(content) != 3 || content[0].Diff.Path != "/w/main.go" || content[2].Diff.OldText != nil || *at[1].Line != 9 {
 		t.Errorf("%+v at %+v", content, at)
+	}
+}
+
+// A diff of many lines takes memory as its length does.
+func TestLongDiffs(t *testing.T) {
+	const n = 50_000
+	diff := fmt.Sprintf("@@ -1,%d +1,%d @@\n%s", n, n, strings.Repeat("-\n+\n", n))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	list := hunks(diff)
+	runtime.ReadMemStats(&after)
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; len(list) != 1 || len(list[0].new) != n || took > 10 {
+		t.Errorf("%d bytes are %d hunks and take %d MB of memory", len(diff), len(list), took)
 	}
 }
 
