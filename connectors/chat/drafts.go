@@ -16,6 +16,7 @@ import (
 const (
 	draftEvery = 3 * time.Second // between two edits of a draft: Telegram takes twenty a minute in a group
 	draftFrom  = 40              // bytes of an answer, before which none is shown
+	draftMost  = 32 << 10        // bytes of an answer, after which no more is kept: one message shows less
 	draftsFile = "drafts.json"   // what was posted of drafts, as a JSON object by agent
 )
 
@@ -44,7 +45,7 @@ type draft struct {
 	Done   string          `json:"done,omitempty"` // the id of the answer that it became
 
 	replyTo string
-	text    string
+	text    []byte
 	shown   string
 	next    time.Time  // when it may be edited again
 	busy    bool       // it is being edited
@@ -150,10 +151,10 @@ func (ds *drafts) write(ctx context.Context, editor Editor, agent string, piece 
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	d := ds.all[agent]
-	if d == nil || d.over || piece.Offset > len(d.text) { // what is missing comes with the answer
+	if d == nil || d.over || piece.Offset > min(len(d.text), draftMost) { // what is missing comes with the answer
 		return
 	}
-	d.text = d.text[:piece.Offset] + piece.Text
+	d.text = append(d.text[:piece.Offset], piece.Text...)
 	if now := time.Now(); !d.busy && len(d.text) >= draftFrom && !now.Before(d.next) {
 		d.busy, d.next = true, now.Add(draftEvery)
 		ds.shows.Go(func() { ds.show(ctx, editor, agent, d) })
@@ -165,7 +166,7 @@ func (ds *drafts) show(ctx context.Context, editor Editor, agent string, d *draf
 	d.calls.Lock()
 	defer d.calls.Unlock()
 	ds.mu.Lock()
-	text, over := ds.fitting(d.text)+" …", d.over
+	text, over := ds.fitting(string(d.text))+" …", d.over
 	ds.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, sayTime)
 	defer cancel()
@@ -218,7 +219,7 @@ func (ds *drafts) end(ctx context.Context, editor Editor, agent string) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, sayTime)
 		defer cancel()
-		if err := editor.Edit(ctx, d.To, d.Remote, ds.fitting(d.text)+"\n\n"+ds.voice.t("(not finished)")); err != nil {
+		if err := editor.Edit(ctx, d.To, d.Remote, ds.fitting(string(d.text))+"\n\n"+ds.voice.t("(not finished)")); err != nil {
 			ds.voice.log.Debug("unfinished answer not closed", "err", err)
 		}
 	})

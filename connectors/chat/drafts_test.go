@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -199,5 +200,21 @@ func TestReactions(t *testing.T) {
 	talk.Reactions = true
 	if got := take(t, w, d, react("ada", "👀", "m9")); len(got) != 1 || got[0].Silent || got[0].Kind != "" {
 		t.Errorf("a reaction that is an answer is %+v, want a message", got)
+	}
+}
+
+// A long answer that comes in many pieces takes no memory for each of them, and no more of it is kept than a message shows.
+func TestLongDraftsAreBounded(t *testing.T) {
+	const n = 100_000
+	d := &draft{busy: true}
+	ds := &drafts{all: map[string]*draft{"agent1": d}}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range n {
+		ds.write(t.Context(), nil, "agent1", event.Delta{Offset: 4 * i, Text: "word"})
+	}
+	runtime.ReadMemStats(&after)
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; len(d.text) > draftMost+4 || took > 10 {
+		t.Errorf("of %d bytes %d are kept, and they take %d MB of memory", 4*n, len(d.text), took)
 	}
 }
