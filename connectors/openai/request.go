@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"mime"
@@ -130,28 +131,52 @@ func readChat(body []byte, h http.Header) (r request, err error) {
 	}
 	r.usage = options.Usage
 
-	var list []chatMessage
-	if ok, err := m.used("messages", &list); err != nil {
-		return r, err
-	} else if !ok {
+	list, ok := m["messages"]
+	delete(m, "messages")
+	if !ok {
 		return r, bad("messages", "is missing")
 	}
-	for i, msg := range list {
+	err = each(list, func(i int, msg chatMessage) error {
 		field := fmt.Sprintf("messages[%d]", i)
 		text, files, err := content(msg.Content, field+".content")
 		if err != nil {
-			return r, err
+			return err
 		}
 		if len(msg.ToolCalls) > 0 {
 			text = strings.TrimSpace(text + "\n[calls tools: " + string(msg.ToolCalls) + "]")
 		}
-		if err := r.add(msg.Role, text, files, field); err != nil {
-			return r, err
-		}
+		return r.add(msg.Role, text, files, field)
+	})
+	if errors.Is(err, errNoList) {
+		err = bad("messages", "has a value of the wrong type: %.100s", list)
 	}
 	m.end(&r)
 
-	return r, nil
+	return r, err
+}
+
+// errNoList is the error of each for something else than a list of such values.
+var errNoList = errors.New("no list")
+
+// each calls do for each value of a list, until one returns an error. Only one is decoded at a time: all of them, if they are empty
+// objects, would take a hundred times the memory of the list.
+func each[T any](list json.RawMessage, do func(i int, v T) error) error {
+	dec := json.NewDecoder(bytes.NewReader(list))
+	if begin, err := dec.Token(); err != nil || begin != json.Delim('[') {
+		return errNoList
+	}
+
+	for i := 0; dec.More(); i++ {
+		var v T
+		if dec.Decode(&v) != nil {
+			return errNoList
+		}
+		if err := do(i, v); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 type chatMessage struct {
@@ -233,39 +258,34 @@ func (m members) conversation() (string, error) {
 
 // items reads a list of input items.
 func (r *request) items(input []byte) error {
-	var list []struct {
-		Type    string          `json:"type"`
-		Role    string          `json:"role"`
-		Content json.RawMessage `json:"content"`
-	}
-	if err := json.Unmarshal(input, &list); err != nil {
-		return bad("input", "is neither a text nor a list of items")
-	}
-	var raw []json.RawMessage
-	_ = json.Unmarshal(input, &raw) // it was a list
+	err := each(input, func(i int, raw json.RawMessage) error {
+		var item struct {
+			Type    string          `json:"type"`
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		}
+		if json.Unmarshal(raw, &item) != nil {
+			return errNoList
+		}
 
-	for i, item := range list {
 		field := fmt.Sprintf("input[%d]", i)
 		switch item.Type {
 		case "", "message":
 		case "reasoning", "item_reference": // the agent has its own
-			continue
+			return nil
 		default: // calls of tools and their results: to know, not to execute
-			if err := r.add("tool", "["+item.Type+": "+string(raw[i])+"]", nil, field); err != nil {
-				return err
-			}
-			continue
+			return r.add("tool", "["+item.Type+": "+string(raw)+"]", nil, field)
 		}
 		text, files, err := content(item.Content, field+".content")
 		if err != nil {
 			return err
 		}
-		if err := r.add(item.Role, text, files, field); err != nil {
-			return err
-		}
+		return r.add(item.Role, text, files, field)
+	})
+	if errors.Is(err, errNoList) {
+		return bad("input", "is neither a text nor a list of items")
 	}
-
-	return nil
+	return err
 }
 
 // A part is a piece of a message's content, in either form.
@@ -294,23 +314,22 @@ func content(data json.RawMessage, field string) (text string, files []control.F
 	if len(data) == 0 || string(data) == "null" || json.Unmarshal(data, &text) == nil {
 		return text, nil, nil
 	}
-	var parts []part
-	if err := json.Unmarshal(data, &parts); err != nil {
-		return "", nil, bad(field, "is neither a text nor a list of parts")
-	}
-
 	var texts []string
-	for i, p := range parts {
+	err = each(data, func(i int, p part) error {
 		said, file, err := p.read(fmt.Sprintf("%s[%d]", field, i), len(files)+1)
-		if err != nil {
-			return "", nil, err
-		}
 		if said != "" {
 			texts = append(texts, said)
 		}
 		if file != nil {
 			files = append(files, *file)
 		}
+		return err
+	})
+	if errors.Is(err, errNoList) {
+		err = bad(field, "is neither a text nor a list of parts")
+	}
+	if err != nil {
+		return "", nil, err
 	}
 
 	return strings.Join(texts, "\n"), files, nil

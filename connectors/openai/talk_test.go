@@ -160,6 +160,27 @@ func TestInstructionsInManyMessages(t *testing.T) {
 	}
 }
 
+// Empty objects take no memory before they are refused.
+func TestManyEmptyObjects(t *testing.T) {
+	empty := "[" + strings.Repeat("{},", 300_000) + "{}]"
+	for _, c := range []struct {
+		body string
+		read func([]byte, http.Header) (request, error)
+	}{
+		{`{"model":"a","messages":` + empty + `}`, readChat},
+		{`{"model":"a","messages":[{"role":"user","content":` + empty + `}]}`, readChat},
+		{`{"model":"a","input":` + empty + `}`, readResponses},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := c.read([]byte(c.body), http.Header{})
+		runtime.ReadMemStats(&after)
+		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; err == nil || took > 20 {
+			t.Errorf("%.60s: %d bytes take %d MB of memory, %v", c.body, len(c.body), took, err)
+		}
+	}
+}
+
 func TestBadRequests(t *testing.T) {
 	message := func(content string) string {
 		return `{"model":"a","messages":[{"role":"user","content":` + content + `}]}`
