@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,14 +36,8 @@ type envelope struct {
 }
 
 type data struct {
-	Message  string `json:"message"`
-	Mentions []struct {
-		Name   string `json:"name"`
-		Number string `json:"number"`
-		UUID   string `json:"uuid"`
-		Start  int    `json:"start"` // UTF-16 units
-		Length int    `json:"length"`
-	} `json:"mentions"`
+	Message     string    `json:"message"`
+	Mentions    []mention `json:"mentions"`
 	Attachments []struct {
 		ID   string `json:"id"`
 		Name string `json:"filename"`
@@ -66,6 +61,15 @@ type data struct {
 	Deleted *struct {
 		Timestamp int64 `json:"timestamp"`
 	} `json:"remoteDelete"`
+}
+
+// A mention is the place of a name in a text.
+type mention struct {
+	Name   string `json:"name"`
+	Number string `json:"number"`
+	UUID   string `json:"uuid"`
+	Start  int    `json:"start"` // UTF-16 units
+	Length int    `json:"length"`
 }
 
 // groupPrefix tells a group's channel from a user's.
@@ -133,9 +137,11 @@ func messageID(sender string, timestamp int64) string {
 // one of them is ours. Ours is taken off the beginning.
 func (c *Connector) mentioned(d *data) (text string, forUs bool) {
 	units := utf16.Encode([]rune(d.Message))
-	for i := len(d.Mentions) - 1; i >= 0; i-- { // from the end, so that offsets stay
-		m := d.Mentions[i]
-		if m.Start < 0 || m.Length < 0 || m.Start > len(units) || m.Length > len(units)-m.Start {
+	slices.SortStableFunc(d.Mentions, func(a, b mention) int { return cmp.Compare(a.Start, b.Start) })
+	var named []uint16
+	at := 0
+	for _, m := range d.Mentions {
+		if m.Start < at || m.Length < 0 || m.Start > len(units) || m.Length > len(units)-m.Start {
 			continue
 		}
 		name := "@" + m.Name
@@ -144,12 +150,11 @@ func (c *Connector) mentioned(d *data) (text string, forUs bool) {
 				name = ""
 			}
 		}
-
-		rest := append(utf16.Encode([]rune(name)), units[m.Start+m.Length:]...)
-		units = append(units[:m.Start:m.Start], rest...)
+		named = append(append(named, units[at:m.Start]...), utf16.Encode([]rune(name))...)
+		at = m.Start + m.Length
 	}
 
-	return strings.TrimSpace(string(utf16.Decode(units))), forUs
+	return strings.TrimSpace(string(utf16.Decode(append(named, units[at:]...)))), forUs
 }
 
 // fetch reads an attachment that the daemon keeps.

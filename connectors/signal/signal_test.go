@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"io"
 	"log/slog"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -269,5 +270,21 @@ func TestValidate(t *testing.T) {
 		if got := good.identity(tt.uuid, tt.number); got != tt.want {
 			t.Errorf("who has the account %q and the number %q is %q, want %q", tt.uuid, tt.number, got, tt.want)
 		}
+	}
+}
+
+// Many mentions take memory as their number does; their order does not matter.
+func TestManyMentions(t *testing.T) {
+	const n = 3000
+	d := &data{Message: strings.Repeat("a", n) + "b"}
+	for i := range n {
+		d.Mentions = append(d.Mentions, mention{Name: strings.Repeat("x", 19), Start: n - 1 - i, Length: 1})
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	text, _ := (&Connector{o: Options{Account: "+1"}}).mentioned(d)
+	runtime.ReadMemStats(&after)
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; len(text) != 20*n+1 || took > 10 {
+		t.Errorf("a text of %d bytes takes %d MB of memory", len(text), took)
 	}
 }
