@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"image"
 	"image/color"
@@ -22,6 +23,9 @@ const (
 	// maxPixels is the largest picture that is opened: a file of some KB may hold
 	// gigabytes. 50 megapixels take 200 MB for a moment.
 	maxPixels = 50_000_000
+	// maxWork bounds how often the pixels of a JPEG are gone over, each time for all of them: a few bytes may be one time
+	// more. A photo has ten, of whatever size.
+	maxWork = 15 * maxPixels
 	// maxPicture is the largest file that is sent, in bytes: 5 MiB in base64.
 	maxPicture = 5 << 20 / 4 * 3
 )
@@ -37,6 +41,10 @@ func picture(data []byte) (_ *providers.Image, note string) {
 	}
 	if int64(config.Width)*int64(config.Height) > maxPixels {
 		return nil, fmt.Sprintf("not shown: %dx%d pixels are too many", config.Width, config.Height)
+	}
+
+	if scans(data)*int64(config.Width)*int64(config.Height) > maxWork {
+		return nil, "not shown: it takes too long to open"
 	}
 
 	img, _, err := image.Decode(bytes.NewReader(data))
@@ -61,6 +69,33 @@ func picture(data []byte) (_ *providers.Image, note string) {
 	}
 
 	return nil, "not shown: it cannot be made smaller"
+}
+
+// scans is how often a JPEG goes over its pixels; 1 for any other file.
+func scans(data []byte) (n int64) {
+	const start, end, scan, restart = 0xd8, 0xd9, 0xda, 0xd0
+	if !bytes.HasPrefix(data, []byte{0xff, start}) {
+		return 1
+	}
+	for rest := data[2:]; ; {
+		at := bytes.IndexByte(rest, 0xff)
+		if at < 0 || len(rest) < at+4 {
+			return n
+		}
+		rest = rest[at+1:]
+		switch mark := rest[0]; {
+		case mark == end:
+			return n
+		case mark == 0xff: // fills up
+			continue
+		case mark == 0, mark >= restart && mark < start: // within a scan
+			rest = rest[1:]
+			continue
+		case mark == scan:
+			n++
+		}
+		rest = rest[min(1+int(binary.BigEndian.Uint16(rest[1:])), len(rest)):]
+	}
 }
 
 // shrink scales a picture so that its longest side is edge, if it is longer.
