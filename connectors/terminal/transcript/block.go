@@ -43,6 +43,7 @@ type layout struct {
 	open    bool // foldable blocks: all of it is shown
 	set     setting
 	growing markdown.Stream // streak
+	grown   strings.Builder // its text, which is not copied with every piece
 }
 
 // A tool is a call and what is known of its run.

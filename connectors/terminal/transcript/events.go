@@ -96,7 +96,12 @@ func (x *text) delta(k kind, e control.RawEvent, d event.Delta) (hole bool) {
 	case d.Offset > have:
 		return true
 	case d.Offset+len(d.Text) > have:
-		b.text += d.Text[have-d.Offset:]
+		if b.grown.Len() != have { // it was filled in from elsewhere
+			b.grown.Reset()
+			b.grown.WriteString(b.text)
+		}
+		b.grown.WriteString(d.Text[have-d.Offset:])
+		b.text = b.grown.String()
 	}
 	return false
 }
