@@ -39,6 +39,8 @@ var ErrUnknown = fault.NoCommand
 const (
 	// maxFile bounds a file, in bytes.
 	maxFile = 64 << 10
+	// maxInserted bounds what is put in the place of placeholders, in bytes: no message has more.
+	maxInserted = 1 << 20
 	// maxListed bounds how many commands of a folder are looked at.
 	maxListed = 500
 )
@@ -162,21 +164,24 @@ var plain = strings.NewReplacer("-", "_", ":", "_")
 
 var placeholder = lazyregexp.New(`\$(ARGUMENTS|[1-9])\b`)
 
-// Expand is the text with what was typed in the place of $1 to $9 and $ARGUMENTS.
+// Expand is the text with what was typed in the place of $1 to $9 and $ARGUMENTS. Placeholders for which there is no room stay.
 func (c Command) Expand(arguments string) string {
 	arguments = strings.TrimSpace(arguments)
 	words := Words(arguments)
-	named := false
+	named, room := false, maxInserted
 	text := placeholder.ReplaceAllStringFunc(c.text, func(p string) string {
-		named = true
+		value := ""
 		if p == "$ARGUMENTS" {
-			return arguments
-		}
-		if n := int(p[1] - '0'); n <= len(words) {
-			return words[n-1]
+			value = arguments
+		} else if n := int(p[1] - '0'); n <= len(words) {
+			value = words[n-1]
 		}
 
-		return ""
+		named = true
+		if room -= len(value); room < 0 {
+			return p
+		}
+		return value
 	})
 	if !named && arguments != "" {
 		return text + "\n\n" + arguments
