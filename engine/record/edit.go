@@ -178,7 +178,7 @@ func standOf(path string) fileState {
 // seqs yields the numbers of the lines of content that can be read, and reports
 // the others and of those written by a hand.
 func (o *ownFile) seqs(content []byte) iter.Seq[int64] {
-	src := &source{o.path(), bytes.NewReader(content), int64(len(content))}
+	src := &source{path: o.path(), r: bytes.NewReader(content), size: int64(len(content))}
 	return func(yield func(int64) bool) {
 		for off, line := range disk.Lines(content) {
 			if len(bytes.TrimSpace(line)) == 0 {

@@ -99,7 +99,7 @@ func (o *ownFile) path() string { return filepath.Join(o.dir, historyName) }
 
 // source is the file as it stands now.
 func (o *ownFile) source() *source {
-	return &source{o.path(), o.file, o.file.Size()}
+	return &source{path: o.path(), r: o.file, size: o.file.Size()}
 }
 
 // wholeLine judges a last line without newline: whole, or torn by a crash.

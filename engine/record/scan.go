@@ -26,6 +26,9 @@ type source struct {
 	path string
 	r    io.ReaderAt
 	size int64
+
+	counted int64 // offset of the line that was counted last
+	lines   int   // how many are before it
 }
 
 // A rawLine is a line with its place.
@@ -35,14 +38,25 @@ type rawLine struct {
 	text []byte
 }
 
-// lineNumber counts the lines before this one. It reads the file up to there, so
+// lineNumber counts the lines before this one. It reads the file between this one and the one that was counted last, so
 // it is asked for only when something is to be reported.
 func (l rawLine) lineNumber() int {
-	n := 1
-	buf := make([]byte, 64<<10)
-	for at := int64(0); at < l.off; {
-		want := min(int64(len(buf)), l.off-at)
-		got, err := l.src.r.ReadAt(buf[:want], at)
+	s := l.src
+	if between := s.breaks(min(s.counted, l.off), max(s.counted, l.off)); l.off < s.counted {
+		s.lines -= between
+	} else {
+		s.lines += between
+	}
+	s.counted = l.off
+
+	return s.lines + 1
+}
+
+// breaks counts the ends of lines between two offsets.
+func (s *source) breaks(from, to int64) (n int) {
+	buf := make([]byte, min(64<<10, to-from))
+	for at := from; at < to; {
+		got, err := s.r.ReadAt(buf[:min(int64(len(buf)), to-at)], at)
 		n += bytes.Count(buf[:got], []byte{'\n'})
 		if at += int64(got); err != nil {
 			break
@@ -111,7 +125,7 @@ func openSource(path string) (*source, io.Closer, error) {
 		return nil, nil, err
 	}
 
-	return &source{path, f, info.Size()}, f, nil
+	return &source{path: path, r: f, size: info.Size()}, f, nil
 }
 
 // backFiles reads the whole history of a folder backward from its files, with the
