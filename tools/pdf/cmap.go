@@ -96,6 +96,7 @@ func code(s text) uint32 {
 }
 
 func utf16BE(s text) []rune {
+	s = s[:min(len(s), maxStands)]
 	units := make([]uint16, 0, len(s)/2)
 	for i := 0; i+1 < len(s); i += 2 {
 		units = append(units, uint16(s[i])<<8|uint16(s[i+1]))

@@ -247,7 +247,7 @@ func (d *drawing) show(v any) {
 
 	d.file.left.charge(valueWork * len(str))
 	s.font.letters(str, func(l letter) {
-		if d.file.left.err != nil {
+		if !d.file.left.charge(4 * len(l.text)) {
 			return
 		}
 		at := matrix{s.size * s.scale, 0, 0, s.size, 0, s.rise}.then(d.text).then(s.ctm)

@@ -34,10 +34,15 @@ func (f *file) unpack(s *stream) []byte {
 	return data
 }
 
+// filter undoes one filter. What is packed is work as well as what comes out of it: it may be nothing, and a stream may be
+// named any number of times.
 func (f *file) filter(kind name, parm dict, data []byte) []byte {
+	if !f.left.charge(len(data) + filterWork) {
+		return nil
+	}
 	switch kind {
 	case "":
-		return data
+		return f.left.took(data)
 	case "FlateDecode", "Fl":
 		if len(data) > 2 && data[0]&0x0f == 8 && (int(data[0])<<8|int(data[1]))%31 == 0 {
 			data = data[2:] // without the checksum at the end, which is often wrong
@@ -46,8 +51,8 @@ func (f *file) filter(kind name, parm dict, data []byte) []byte {
 	case "LZWDecode", "LZW":
 		return f.predict(parm, f.left.inflate(lzw.NewReader(bytes.NewReader(data), lzw.MSB, 8)))
 	case "ASCIIHexDecode", "AHx":
-		p := &parser{file: f, data: append([]byte("<"), data...)}
-		return []byte(p.hex())
+		p := &parser{file: f, data: data, at: -1} // there is no < before it
+		return f.left.took([]byte(p.hex()))
 	case "ASCII85Decode", "A85":
 		if i := bytes.Index(data, []byte("~>")); i >= 0 {
 			data = data[:i]
@@ -58,6 +63,15 @@ func (f *file) filter(kind name, parm dict, data []byte) []byte {
 	}
 
 	return nil
+}
+
+// took counts what a stream contains.
+func (m *meter) took(data []byte) []byte {
+	if m.unpacked -= len(data); m.unpacked < 0 {
+		m.err = ErrTooLarge
+		return nil
+	}
+	return data
 }
 
 // inflate reads what can be read within the limit.
@@ -109,7 +123,7 @@ func (f *file) predict(parm dict, data []byte) []byte {
 		return int(none)
 	}
 	bits := of("Colors", 1) * of("BitsPerComponent", 8)
-	pixel, width := max((bits+7)/8, 1), (of("Columns", 1)*bits+7)/8
+	pixel, width := max((bits+7)/8, 1), min((of("Columns", 1)*bits+7)/8, len(data))
 	var out []byte
 	before := make([]byte, width)
 	for len(data) > 1 {

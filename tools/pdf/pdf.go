@@ -22,6 +22,8 @@ const (
 	maxUnpacked = 48 << 20  // bytes of streams
 	maxWork     = 256 << 20 // bytes looked at, and valueWork for each value
 	valueWork   = 16
+	filterWork  = 2 << 10 // for undoing a filter of a stream, beside its bytes
+	maxStands   = 512     // bytes of the text that one code stands for (PDF 32000-1, 9.10.3)
 	maxObjects  = 1 << 20
 	maxPages    = 20_000
 	maxKept     = 200_000 // values in one value

@@ -155,7 +155,7 @@ func a85(data []byte) string {
 
 // The example of the standard.
 func TestLZW(t *testing.T) {
-	f := &file{left: meter{ctx: context.Background(), unpacked: 100, work: 100}}
+	f := &file{left: meter{ctx: context.Background(), unpacked: 100, work: maxWork}}
 	if got := string(f.filter("LZWDecode", nil, []byte{0x80, 0x0B, 0x60, 0x50, 0x22, 0x0C, 0x0C, 0x85, 0x01})); got != "-----A---B" {
 		t.Errorf("unpacked %q", got)
 	}

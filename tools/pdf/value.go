@@ -116,6 +116,7 @@ func (p *parser) regular() any {
 	for p.at < len(p.data) && !white[p.data[p.at]] && !delimiter[p.data[p.at]] {
 		p.at++
 	}
+	p.file.left.charge(p.at - start)
 	s := string(p.data[start:min(p.at, start+64)])
 	if c := s[0]; c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.' {
 		if n, err := strconv.ParseFloat(s, 64); err == nil {
