@@ -15,12 +15,19 @@ import (
 // segment by segment. That is a convenience for users, never a wall: what a
 // program does, its words do not say.
 
+// maxParsed is how long a command line is parsed, in bytes: the parser goes as deep as the commands in it are nested, and where
+// the stack ends, so does the daemon.
+const maxParsed = 64 << 10
+
 // segments are the simple commands that a command line is made of, as words. plain
 // is false if it holds something whose effect the words do not show, which is all but what
 // is known to be nothing of the kind: variables (those of a loop, too), substitutions,
 // assignments, functions, tests ([[ evaluates numbers), or output to a file. The segments
-// found are returned all the same.
+// found are returned all the same; of a command that is too long, none are.
 func segments(command string) (list [][]string, plain bool) {
+	if len(command) > maxParsed {
+		return nil, false
+	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(command), "")
 	if err != nil {
 		return nil, false
@@ -191,7 +198,7 @@ func does(command string) string {
 	list, _ := segments(command)
 	var names []string
 	for _, words := range list {
-		if name := nameOf(words); !slices.Contains(names, name) {
+		if name := nameOf(words); len(names) <= 8 && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
