@@ -127,7 +127,7 @@ func (s *step) close() {
 // plan looks at the file of a change. The step may hold open folders also with an
 // error.
 func (r *reach) plan(c change) (*step, error) {
-	s := &step{change: c, after: c.added}
+	s := &step{change: c, after: strings.Join(c.added, "")}
 	if c.kind != "add" {
 		if err := r.planOld(s); err != nil {
 			return s, err

@@ -59,6 +59,9 @@ func edit(ctx context.Context, r *reach, a editArgs) (tools.Result, error) {
 	swaps := a.swaps()
 	for i, s := range swaps {
 		text, what, err := s.in(after, name)
+		if ctx.Err() != nil {
+			return tools.Result{}, ctx.Err()
+		}
 		if err != nil && len(swaps) > 1 {
 			return tools.Errorf("edit %d of %d: %v\n[nothing was changed]", i+1, len(swaps), err), nil
 		}
@@ -68,12 +71,6 @@ func edit(ctx context.Context, r *reach, a editArgs) (tools.Result, error) {
 		after, told = text, append(told, what)
 	}
 
-	if len(after) > maxChange {
-		return tools.Errorf("the file would have %s; at most %s can be written", size(int64(len(after))), size(maxChange)), nil
-	}
-	if err := ctx.Err(); err != nil {
-		return tools.Result{}, err
-	}
 	if err := p.replace([]byte(after)); err != nil {
 		return tools.Result{}, fmt.Errorf("edit %s: %s", name, plain(err))
 	}
@@ -101,6 +98,9 @@ func (s swap) in(text, name string) (after, what string, err error) {
 			n, name, where(text, s.Old))
 	}
 
+	if long := int64(len(text)) + int64(n)*int64(len(s.New)-len(s.Old)); long > maxChange { // before it takes that memory
+		return "", "", fmt.Errorf("the file would have %s; at most %s can be written", size(long), size(maxChange))
+	}
 	what = fmt.Sprintf("changed line %d of %s", lineOf(text, strings.Index(text, s.Old)), name)
 	if n > 1 {
 		what = fmt.Sprintf("changed %d places in %s (lines %s)", n, name, where(text, s.Old))

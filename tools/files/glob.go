@@ -26,8 +26,38 @@ type found struct {
 	at   time.Time
 }
 
+// maxWays is how many patterns without alternatives one may stand for: each is tried with every name.
+const maxWays = 1000
+
+// usable reports whether a pattern is valid and no name takes long to be matched with it.
+func usable(pattern string) bool {
+	if len(pattern) > maxPattern || !doublestar.ValidatePattern(pattern) {
+		return false
+	}
+	ways, open := 1, []int{}
+	for i := 0; i < len(pattern); i++ {
+		last := len(open) - 1
+		switch c := pattern[i]; {
+		case c == '\\':
+			i++
+		case c == '{':
+			open = append(open, 1)
+		case c == ',' && last >= 0:
+			open[last]++
+		case c == '}' && last >= 0:
+			if ways, open = ways*open[last], open[:last]; ways > maxWays {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// maxPattern bounds a pattern, in bytes.
+const maxPattern = 4096
+
 func glob(ctx context.Context, r *reach, a globArgs) (tools.Result, error) {
-	if !doublestar.ValidatePattern(a.Pattern) {
+	if !usable(a.Pattern) {
 		return tools.Errorf("the pattern %q is not valid; ** is any folders, "+
 			"* any name, ? one character, [a-z] a set, {a,b} either", a.Pattern), nil
 	}

@@ -98,7 +98,7 @@ func grep(ctx context.Context, r *reach, a grepArgs) (tools.Result, error) {
 	}
 
 	parsed, _ := syntax.Parse(expr, syntax.Perl) // as Compile did
-	if a.Include != "" && !doublestar.ValidatePattern(a.Include) {
+	if a.Include != "" && !usable(a.Include) {
 		return tools.Errorf("include %q is not a valid pattern", a.Include), nil
 	}
 	p, err := r.locate(a.Path, false)

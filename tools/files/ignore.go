@@ -59,7 +59,7 @@ func parseIgnore(text string) []ignoreRule {
 			r.pattern = "**/" + line // a bare name counts at any depth
 		}
 
-		if r.pattern != "" && doublestar.ValidatePattern(r.pattern) {
+		if r.pattern != "" && usable(r.pattern) {
 			rules = append(rules, r)
 		}
 	}

@@ -25,8 +25,8 @@ import (
 type change struct {
 	kind   string // add, update, delete
 	path   string
-	moveTo string // of an update
-	added  string // the content of a new file
+	moveTo string   // of an update
+	added  []string // the content of a new file
 	hunks  []hunk
 	line   int // of the patch, where it begins
 }
@@ -96,7 +96,7 @@ func (p *patchParser) take(n int, line string) error {
 		if !ok {
 			return errors.New("every line of a new file begins with +")
 		}
-		c.added += text + "\n"
+		c.added = append(c.added, text, "\n")
 		return nil
 	case "update":
 		return c.takeUpdate(n, line)
@@ -189,12 +189,13 @@ func (c change) apply(text string) (string, error) {
 		lines, final = nil, true
 	}
 
-	at := 0
+	var done []string // lines that no further hunk changes
 	for _, h := range c.hunks {
+		at := 0
 		for _, anchor := range h.anchors {
 			i := find(lines, []string{anchor}, at, false)
 			if i < 0 {
-				return "", fmt.Errorf("line %d of the patch: no line %q in %s%s", h.line, anchor, c.path, after(at))
+				return "", fmt.Errorf("line %d of the patch: no line %q in %s%s", h.line, anchor, c.path, after(len(done)+at))
 			}
 			at = i + 1
 		}
@@ -206,14 +207,15 @@ func (c change) apply(text string) (string, error) {
 			i = at // lines that come after the anchor
 		}
 		if i < 0 {
-			return "", fmt.Errorf("line %d of the patch: its lines with blank and - are not in %s%s:%s", h.line, c.path, after(at),
-				closest(strings.Join(lines, "\n"), strings.Join(h.old, "\n")))
+			return "", fmt.Errorf("line %d of the patch: its lines with blank and - are not in %s%s:%s", h.line, c.path,
+				after(len(done)+at), closest(strings.Join(slices.Concat(done, lines), "\n"), strings.Join(h.old, "\n")))
 		}
 
-		lines = slices.Concat(lines[:i:i], h.replacement(lines[i:]), lines[i+len(h.old):])
-		at = i + len(h.new)
+		done = append(append(done, lines[:i]...), h.replacement(lines[i:])...)
+		lines = lines[i+len(h.old):]
 	}
 
+	lines = append(done, lines...)
 	out := strings.Join(lines, "\n")
 	if final && len(lines) > 0 {
 		out += "\n"
@@ -225,13 +227,19 @@ func (c change) apply(text string) (string, error) {
 // blanks.
 func (h hunk) replacement(file []string) []string {
 	out := slices.Clone(h.new)
+	left := map[string]int{} // the new lines from j on
+	for _, line := range h.new {
+		left[line]++
+	}
 	i, j := 0, 0
 	for i < len(h.old) && j < len(h.new) {
 		switch {
 		case h.old[i] == h.new[j]:
 			out[j] = file[i]
+			left[h.new[j]]--
 			i, j = i+1, j+1
-		case slices.Contains(h.new[j:], h.old[i]):
+		case left[h.old[i]] > 0:
+			left[h.new[j]]--
 			j++
 		default:
 			i++
@@ -251,21 +259,48 @@ func after(line int) string {
 // find returns where lines occur in a text from a line on; -1: nowhere. With end they
 // must be its last.
 func find(text, lines []string, from int, end bool) int {
-	for _, same := range []func(a, b string) bool{
-		func(a, b string) bool { return a == b },
-		func(a, b string) bool { return strings.TrimRight(a, " \t") == strings.TrimRight(b, " \t") },
-		func(a, b string) bool { return strings.TrimSpace(a) == strings.TrimSpace(b) },
+	if end {
+		from = max(from, len(text)-len(lines))
+	}
+	for _, as := range []func(string) string{
+		func(line string) string { return line },
+		func(line string) string { return strings.TrimRight(line, " \t") },
+		strings.TrimSpace,
 	} {
-		start := from
-		if end {
-			start = max(from, len(text)-len(lines))
-		}
-		for i := start; i+len(lines) <= len(text); i++ {
-			if slices.EqualFunc(text[i:i+len(lines)], lines, same) {
-				return i
-			}
+		if i := index(text[from:], lines, as); i >= 0 {
+			return from + i
 		}
 	}
 
+	return -1
+}
+
+// index is where lines first occur in a text, both as a function makes them; -1: nowhere. It looks at each line of the text
+// once (Knuth, Morris, Pratt): texts in which all lines are alike are long.
+func index(text, lines []string, as func(string) string) int {
+	want := make([]string, len(lines))
+	back := make([]int, len(lines)) // how many of the first lines are also the last of those up to here
+	n := 0
+	step := func(line string) {
+		for n > 0 && want[n] != line {
+			n = back[n-1]
+		}
+		if want[n] == line {
+			n++
+		}
+	}
+	for i, line := range lines {
+		if want[i] = as(line); i > 0 {
+			step(want[i])
+		}
+		back[i] = n
+	}
+
+	n = 0
+	for i, line := range text {
+		if step(as(line)); n == len(lines) {
+			return i + 1 - n
+		}
+	}
 	return -1
 }

@@ -238,7 +238,7 @@ func TestPatchesAreTakenApart(t *testing.T) {
 		{kind: "update", path: "a", moveTo: "b", line: 2,
 			hunks: []hunk{{anchors: []string{"one", "two"}, old: []string{"x"}, new: []string{"y"}, line: 4},
 				{old: []string{"z", "", "w"}, new: []string{"z", ""}, end: true, line: 8}}},
-		{kind: "delete", path: "c", line: 13}, {kind: "add", path: "d", added: "1\n\n", line: 15},
+		{kind: "delete", path: "c", line: 13}, {kind: "add", path: "d", added: []string{"1", "\n", "", "\n"}, line: 15},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(change{}, hunk{})); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
