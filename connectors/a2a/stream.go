@@ -16,7 +16,7 @@ type teller struct {
 	working bool
 	// current is the model's answer under way, as far as it was told. Each call of the model has
 	// an answer of its own, and the newest one is the artifact: it takes the place of the others.
-	current string
+	current []byte
 	told    bool // current is in the artifact
 }
 
@@ -27,7 +27,7 @@ func (w *teller) happened(e control.RawEvent) {
 		w.begin()
 	case event.Retry:
 		if a, err := control.Body[event.Attempt](e); err == nil && a.Discard {
-			w.current, w.told = "", false
+			w.current, w.told = w.current[:0], false
 		}
 	case event.MessageDelta:
 		if d, err := control.Body[event.Delta](e); err == nil {
@@ -49,13 +49,13 @@ func (w *teller) begin() {
 // delta tells of a piece of the answer.
 func (w *teller) delta(d event.Delta) {
 	if d.Offset == 0 {
-		w.current, w.told = "", false
+		w.current, w.told = w.current[:0], false
 	}
 	if d.Offset > len(w.current) || d.Offset+len(d.Text) <= len(w.current) {
 		return // after a gap: the end of the turn has the text
 	}
 	text := d.Text[len(w.current)-d.Offset:]
-	w.current += text
+	w.current = append(w.current, text...)
 	w.text(text, w.told, false)
 	w.told = true
 }
@@ -73,7 +73,7 @@ func (w *teller) end(o event.Outcome) {
 	finish(&final, o)
 	if len(final.Artifacts) > 0 {
 		whole := final.Artifacts[0].Parts[0].Text()
-		rest, told := strings.CutPrefix(whole, w.current)
+		rest, told := strings.CutPrefix(whole, string(w.current))
 		switch {
 		case !told || !w.told:
 			w.text(whole, false, true)

@@ -2,6 +2,7 @@ package a2a
 
 import (
 	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -196,5 +197,21 @@ func TestHistoriesAreShortened(t *testing.T) {
 	}
 	if task := shorten(&sdk.Task{History: []*sdk.Message{{ID: "a"}}}, nil); len(task.History) != 1 {
 		t.Errorf("without a length: %+v", task.History)
+	}
+}
+
+// An answer that comes in many pieces takes no memory for each of them as long as all of it.
+func TestManyPiecesOfAnAnswer(t *testing.T) {
+	const n = 50_000
+	told := 0
+	w := &teller{working: true, task: &sdk.Task{}, yield: func(sdk.Event) { told++ }}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range n {
+		w.delta(event.Delta{Offset: 4 * i, Text: "word"})
+	}
+	runtime.ReadMemStats(&after)
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; told != n || took > 100 {
+		t.Errorf("%d pieces are told in %d events and take %d MB of memory", n, told, took)
 	}
 }

@@ -198,7 +198,7 @@ type answer struct {
 	form    layout
 	begun   bool
 	sent    strings.Builder // all that was streamed
-	current string          // the model's answer in progress, as far as it was streamed
+	current []byte          // the model's answer in progress, as far as it was streamed
 }
 
 func (a *answer) accepted(r message.Receipt) error {
@@ -247,20 +247,20 @@ func (a *answer) happened(e event.Event) error {
 			return nil
 		}
 		if body.Offset == 0 {
-			a.current = ""
+			a.current = a.current[:0]
 		}
 		if body.Offset > len(a.current) || body.Offset+len(body.Text) <= len(a.current) {
 			return nil // after a gap: the end of the turn has the text
 		}
 		text := body.Text[len(a.current)-body.Offset:]
-		if a.current == "" {
+		if len(a.current) == 0 {
 			text = a.apart() + text
 		}
-		a.current += body.Text[len(a.current)-body.Offset:]
+		a.current = append(a.current, body.Text[len(a.current)-body.Offset:]...)
 		return a.say(text)
 	case event.Attempt:
 		if body.Discard {
-			a.current = ""
+			a.current = a.current[:0]
 		}
 	}
 
@@ -285,8 +285,8 @@ func (a *answer) say(text string) error {
 
 // finish streams what of the final text was not.
 func (a *answer) finish(o event.Outcome) error {
-	switch rest, ok := strings.CutPrefix(o.Text, a.current); {
-	case ok && a.current != "":
+	switch rest, ok := strings.CutPrefix(o.Text, string(a.current)); {
+	case ok && len(a.current) > 0:
 		return a.say(rest)
 	case strings.HasSuffix(a.sent.String(), o.Text):
 		return nil
