@@ -33,7 +33,7 @@ type teller struct {
 	asks  map[string]*call // calls that wait for an answer, by token
 	again map[string]*call // calls that were allowed and will be made again, by what they do
 
-	answer, thought string           // what was said of the current answer
+	answer, thought []byte           // what was said of the current answer
 	recorded        time.Time        // when the newest answer was recorded
 	newest          record.Assistant // it
 	plan            plan
@@ -118,15 +118,15 @@ func (t *teller) assistant(r *record.Assistant) {
 	for _, block := range r.Thinking {
 		thought += block.Text
 	}
-	if rest := unsaid(t.thought, thought); rest != "" {
+	if rest := unsaid(string(t.thought), thought); rest != "" {
 		t.say(acp.UpdateAgentThoughtText(rest))
 	}
-	if rest := unsaid(t.answer, r.Text); rest != "" {
+	if rest := unsaid(string(t.answer), r.Text); rest != "" {
 		t.say(acp.UpdateAgentMessageText(rest))
 	}
-	shown := t.answer + r.Text
-	t.answer, t.thought = "", ""
-	if r.Finish == record.FinishInterrupted && shown != "" {
+	shown := len(t.answer) + len(r.Text)
+	t.answer, t.thought = nil, nil
+	if r.Finish == record.FinishInterrupted && shown > 0 {
 		t.say(acp.UpdateAgentMessageText(beginsAgain))
 	}
 	for _, c := range r.ToolCalls {
@@ -150,10 +150,10 @@ func (t *teller) late(at time.Time) bool { return !at.After(t.recorded) }
 
 // cut: what streamed so far will not be continued.
 func (t *teller) cut() {
-	if t.answer != "" {
+	if len(t.answer) > 0 {
 		t.say(acp.UpdateAgentMessageText(beginsAgain))
 	}
-	t.answer, t.thought = "", ""
+	t.answer, t.thought = nil, nil
 }
 
 // begins reports whether a piece begins an answer while another one is in progress that has no
@@ -163,7 +163,7 @@ func (t *teller) begins(thinking bool, d event.Delta) bool {
 	if thinking {
 		said = t.thought
 	}
-	return d.Offset == 0 && said != "" && !strings.HasPrefix(said, d.Text)
+	return d.Offset == 0 && len(said) > 0 && !strings.HasPrefix(string(said), d.Text)
 }
 
 // delta says a piece that streams. It reports a hole: text was missed before it.
@@ -178,7 +178,7 @@ func (t *teller) delta(thinking bool, d event.Delta) (hole bool) {
 		return true
 	case d.Offset+len(d.Text) > have:
 		rest := d.Text[have-d.Offset:]
-		*said += rest
+		*said = append(*said, rest...)
 		t.say(update(rest))
 	}
 
@@ -191,10 +191,10 @@ func (t *teller) draft(d event.Draft) {
 	if d.Turn == "" || old { // it is removed a moment after its record was written
 		return
 	}
-	if strings.HasPrefix(d.Thinking, t.thought) {
+	if strings.HasPrefix(d.Thinking, string(t.thought)) {
 		t.delta(true, event.Delta{Text: d.Thinking})
 	}
-	if strings.HasPrefix(d.Text, t.answer) {
+	if strings.HasPrefix(d.Text, string(t.answer)) {
 		t.delta(false, event.Delta{Text: d.Text})
 	}
 }
@@ -331,7 +331,7 @@ func answerIn(r *record.Permission) (words string, allowed bool) {
 }
 
 func (t *teller) ended(r *record.TurnEnd) {
-	t.answer, t.thought = "", ""
+	t.answer, t.thought = nil, nil
 	if r.Reason != record.ReasonDone || !t.plan.approved {
 		return
 	}

@@ -3,6 +3,7 @@ package acp
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -326,7 +327,7 @@ func TestWhenAnotherAnswerBegins(t *testing.T) {
 		"the same thought again": {"hm", "No", true, event.Delta{Text: "h"}, false},
 	} {
 		te := newTeller("/w", func(acp.SessionUpdate) {})
-		te.thought, te.answer = tt.thought, tt.answer
+		te.thought, te.answer = []byte(tt.thought), []byte(tt.answer)
 		if got := te.begins(tt.thinking, tt.piece); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
@@ -357,5 +358,21 @@ func TestTheConversationAsItIs(t *testing.T) {
 	}
 	if got := texts(current(append(all, at(9, &record.Rewind{To: 0})))); got != "" {
 		t.Errorf("rewound to its begin it is %q", got)
+	}
+}
+
+// An answer that comes in many pieces takes no memory for each of them as long as all of it.
+func TestManyPiecesOfAnAnswer(t *testing.T) {
+	const n = 50_000
+	said := 0
+	w := newTeller("/w", func(acp.SessionUpdate) { said++ })
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range n {
+		w.delta(false, event.Delta{Offset: 4 * i, Text: "word"})
+	}
+	runtime.ReadMemStats(&after)
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; said != n || took > 100 {
+		t.Errorf("%d pieces are said in %d updates and take %d MB of memory", n, said, took)
 	}
 }
