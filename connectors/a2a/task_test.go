@@ -203,15 +203,15 @@ func TestHistoriesAreShortened(t *testing.T) {
 // An answer that comes in many pieces takes no memory for each of them as long as all of it.
 func TestManyPiecesOfAnAnswer(t *testing.T) {
 	const n = 50_000
-	told := 0
-	w := &teller{working: true, task: &sdk.Task{}, yield: func(sdk.Event) { told++ }}
+	sent := 0
+	w := &teller{working: true, task: &sdk.Task{}, yield: func(sdk.Event) { sent++ }}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for i := range n {
 		w.delta(event.Delta{Offset: 4 * i, Text: "word"})
 	}
 	runtime.ReadMemStats(&after)
-	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; told != n || took > 100 {
-		t.Errorf("%d pieces are told in %d events and take %d MB of memory", n, told, took)
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; sent != n || took > 100 {
+		t.Errorf("%d pieces are sent in %d events and take %d MB of memory", n, sent, took)
 	}
 }
