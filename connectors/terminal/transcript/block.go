@@ -114,7 +114,7 @@ func (b *block) finish(status, output, diff string, ms int64) {
 		b.tool.output = output
 	}
 	if diff != "" {
-		b.tool.diff = diff
+		b.tool.diff = markdown.Clean(diff)
 	}
 	b.touch()
 }

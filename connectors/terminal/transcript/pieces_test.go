@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"daycare/connectors/terminal/markdown"
+	"daycare/connectors/terminal/theme"
 	"daycare/engine/control"
 	"daycare/engine/event"
 )
@@ -29,5 +31,15 @@ func TestManyPiecesTakeLittleMemory(t *testing.T) {
 	}
 	if took := int(after.TotalAlloc-before.TotalAlloc) >> 20; took > 20 {
 		t.Errorf("%d pieces take %d MB of memory", n, took)
+	}
+}
+
+// A change of a file is shown without what could steer the terminal.
+func TestADiffDoesNotSteerTheTerminal(t *testing.T) {
+	b := &block{kind: card, tool: &tool{}, layout: layout{open: true}}
+	b.finish("ok", "", "@@ -1 +1 @@\n+\x1b]0;title\x07\x1b[2J", 0)
+	f := Frame{Renderer: markdown.New(theme.New(theme.Terminal{})), Width: 100, Height: 40}
+	if text := strings.Join(b.lines(f, false), "\n"); strings.Contains(text, "\x1b]0") || !strings.Contains(text, `\x1b[2J`) {
+		t.Errorf("it is shown as %q", text)
 	}
 }
