@@ -113,11 +113,19 @@ func (x *index) id(w string) int32 {
 }
 
 func (x *index) remove(file string) {
+	gone, words := map[int32]bool{}, map[int32]bool{} // a word is in many passages: its places are gone through once
+	for _, n := range x.files[file] {
+		gone[n] = true
+		for _, w := range x.docs[n].words {
+			words[w] = true
+		}
+	}
+	for w := range words {
+		x.found[w] = slices.DeleteFunc(x.found[w], func(p posting) bool { return gone[p.doc] })
+	}
+
 	for _, n := range x.files[file] {
 		d := x.docs[n]
-		for _, w := range d.words {
-			x.found[w] = slices.DeleteFunc(x.found[w], func(p posting) bool { return p.doc == n })
-		}
 		x.docs[n] = doc{}
 		x.free = append(x.free, n)
 		x.count--

@@ -67,6 +67,7 @@ const (
 	// maxPassage is how long a passage is at most, in lines and in bytes.
 	maxPassage      = 20
 	maxPassageBytes = 2000
+	maxTitle        = 500
 )
 
 // passages cuts a Markdown file. A heading begins one and is the title of those
@@ -91,6 +92,7 @@ func passages(text string) []passage {
 		}
 		if heading {
 			title = strings.TrimSpace(strings.TrimLeft(line, "#"))
+			title = strings.ToValidUTF8(title[:min(len(title), maxTitle)], "") // each passage has it
 		}
 		if len(lines) == 0 {
 			if line == "" {
