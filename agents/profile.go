@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -105,9 +104,7 @@ func spelled(call tools.Call) (string, error) {
 	for _, name := range slices.Sorted(maps.Keys(args)) {
 		var text string
 		if json.Unmarshal(args[name], &text) != nil {
-			var indented bytes.Buffer
-			_ = json.Indent(&indented, args[name], "", "  ") // it was read as JSON
-			text = indented.String()
+			text = string(tools.Indented(args[name]))
 		}
 
 		b.WriteString("\n" + name + ": ")

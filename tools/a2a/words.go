@@ -68,8 +68,8 @@ func said(parts sdk.ContentParts) string {
 		case sdk.Raw:
 			texts = append(texts, fmt.Sprintf("[file %s of %d bytes, which is not kept]", permission.VisibleLine(p.Filename), len(v)))
 		case sdk.Data:
-			data, _ := json.MarshalIndent(v.Value, "", "  ") // it was JSON
-			texts = append(texts, "```json\n"+string(data)+"\n```")
+			data, _ := json.Marshal(v.Value) // it was JSON
+			texts = append(texts, "```json\n"+string(tools.Indented(data))+"\n```")
 		}
 	}
 

@@ -94,8 +94,8 @@ func Check(path string, content []byte) ([]finding.Finding, error) {
 
 // encode is the file of a catalogue.
 func (c *Catalogue) encode() ([]byte, error) {
-	data, err := json.MarshalIndent(c, "", "  ")
-	return append(data, '\n'), err
+	data, err := json.Marshal(c)
+	return append(tools.Indented(data), '\n'), err
 }
 
 // sum is the hash of what a server said of a tool.

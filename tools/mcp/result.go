@@ -34,8 +34,8 @@ func (t *tool) result(from *sdk.CallToolResult) tools.Result {
 		a.add(c)
 	}
 	if len(from.Content) == 0 && from.StructuredContent != nil {
-		if data, err := json.MarshalIndent(from.StructuredContent, "", "  "); err == nil {
-			a.text = append(a.text, string(data))
+		if data, err := json.Marshal(from.StructuredContent); err == nil {
+			a.text = append(a.text, string(tools.Indented(data)))
 		}
 	}
 	if len(a.text) == 0 {

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,11 +87,7 @@ func spelled(right permission.Mcp, arguments json.RawMessage) (string, error) {
 	for _, name := range slices.Sorted(maps.Keys(args)) {
 		var text string
 		if json.Unmarshal(args[name], &text) != nil {
-			var indented bytes.Buffer
-			if err := json.Indent(&indented, args[name], "", "  "); err != nil {
-				return "", fmt.Errorf("the arguments do not fit: %w", err)
-			}
-			text = indented.String()
+			text = string(tools.Indented(args[name]))
 		}
 		if strings.Contains(text, "\n") {
 			text = "\n  │ " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  │ ")
