@@ -25,6 +25,8 @@ const (
 	maxMatches   = 200
 	maxGrepBytes = tools.MaxOutput - 2_000
 	maxGrepLine  = 300 // bytes of a line that are shown
+	// maxSteps is how many steps a pattern has when it is compiled: each may be taken at each character of a line.
+	maxSteps = 2000
 )
 
 type grepArgs struct {
@@ -98,6 +100,9 @@ func grep(ctx context.Context, r *reach, a grepArgs) (tools.Result, error) {
 	}
 
 	parsed, _ := syntax.Parse(expr, syntax.Perl) // as Compile did
+	if steps, err := syntax.Compile(parsed.Simplify()); err != nil || len(steps.Inst) > maxSteps {
+		return tools.Errorf("the pattern repeats too much: it may have %d steps", maxSteps), nil
+	}
 	if a.Include != "" && !usable(a.Include) {
 		return tools.Errorf("include %q is not a valid pattern", a.Include), nil
 	}
@@ -180,6 +185,9 @@ func (g *grepper) file(v visit, name string) error {
 
 		line = bytes.TrimRight(line, "\r\n")
 		hit := g.match(line)
+		if len(line) > 1000 && g.ctx.Err() != nil { // with such lines a thousand of them take long
+			return g.ctx.Err()
+		}
 		if !hit && g.around == 0 {
 			continue
 		}

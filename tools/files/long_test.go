@@ -38,6 +38,12 @@ func TestShortCallsThatWouldTakeMuch(t *testing.T) {
 				t.Error("it is used")
 			}
 		},
+		"a pattern of many steps": func() {
+			res, err := grep(t.Context(), nil, grepArgs{Pattern: x("(?:.?){1000}", 16) + "y$"})
+			if err != nil || !strings.Contains(res.Text, "repeats too much") {
+				t.Errorf("%q, %v", res.Text, err)
+			}
+		},
 		"text that doubles": func() {
 			if _, _, err := (swap{Old: "a", New: x("a", 1000), All: true}).in(x("a", maxChange/2), "f"); err == nil {
 				t.Error("it is changed")
