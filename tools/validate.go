@@ -31,6 +31,10 @@ func NewChecker(spec Spec) (*Checker, error) {
 		return nil, errors.New(`read schema: its type must be "object"`)
 	}
 
+	if err := checkReferences(spec.Schema); err != nil {
+		return nil, fmt.Errorf("read schema: %w", err)
+	}
+
 	var err error
 	if c.resolved, err = c.schema.Resolve(nil); err != nil {
 		return nil, fmt.Errorf("compile schema: %w", err)
