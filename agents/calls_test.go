@@ -20,19 +20,19 @@ import (
 	"daycare/tools"
 )
 
-// A plain tool does what a test says.
-type plain struct {
+// A bareTool does what a test says.
+type bareTool struct {
 	spec tools.Spec
 	run  func(ctx context.Context) (tools.Result, error)
 }
 
-func (p plain) Spec() tools.Spec {
+func (p bareTool) Spec() tools.Spec {
 	if p.spec.Schema == nil {
 		p.spec.Schema, p.spec.Description = json.RawMessage(`{"type":"object"}`), "d"
 	}
 	return p.spec
 }
-func (p plain) Run(ctx context.Context, _ tools.Call) (tools.Result, error) { return p.run(ctx) }
+func (p bareTool) Run(ctx context.Context, _ tools.Call) (tools.Result, error) { return p.run(ctx) }
 
 // However a tool ends, its call has a result that says so.
 func TestHowACallEnds(t *testing.T) {
@@ -72,7 +72,7 @@ func TestHowACallEnds(t *testing.T) {
 				if tt.stop {
 					time.AfterFunc(time.Second, cancel)
 				}
-				tool := plain{tools.Spec{Name: "t", Timeout: tt.timeout}, tt.run}
+				tool := bareTool{tools.Spec{Name: "t", Timeout: tt.timeout}, tt.run}
 				got := run(ctx, prepared{tool: tool, spec: tool.Spec(), call: tools.Call{Name: "t"}}, slog.New(slog.DiscardHandler))
 				if tt.run == nil && strings.HasPrefix(got.Text, "the tool t crashed: ") {
 					got.Text = "" // the rest is the runtime's
@@ -106,7 +106,7 @@ func withTools(t *testing.T, specs ...tools.Spec) *self {
 	var list []tools.Tool
 	for _, spec := range specs {
 		spec.Replay = cmp.Or(spec.Replay, tools.ReadOnly)
-		list = append(list, plain{spec: spec})
+		list = append(list, bareTool{spec: spec})
 	}
 	set, err := tools.NewSet(list...)
 	if err != nil {
@@ -189,7 +189,7 @@ func TestArgumentsThatAreNoJSONAreKept(t *testing.T) {
 
 // asks is a tool that needs what a test says.
 type asks struct {
-	plain
+	bareTool
 	need *permission.Request
 	err  error
 }
@@ -198,7 +198,7 @@ func (a asks) Needs(tools.Call) (*permission.Request, error) { return a.need, a.
 
 // confined is a tool whose calls something holds, or not.
 type confined struct {
-	plain
+	bareTool
 	held bool
 }
 
@@ -212,12 +212,12 @@ func TestWhatAProfileRefuses(t *testing.T) {
 		tool    tools.Tool
 		refuses bool
 	}{
-		"changes":                     {plain{spec: pen}, true},
-		"only reads":                  {plain{spec: tools.Spec{Name: "look", Replay: tools.ReadOnly}}, false},
-		"a message":                   {plain{spec: tools.Spec{Name: "message", Replay: tools.Once}}, false},
+		"changes":                     {bareTool{spec: pen}, true},
+		"only reads":                  {bareTool{spec: tools.Spec{Name: "look", Replay: tools.ReadOnly}}, false},
+		"a message":                   {bareTool{spec: tools.Spec{Name: "message", Replay: tools.Once}}, false},
 		"waits for an agent":          {waiting{hold: newHold("w", tools.Once)}, false},
-		"runs commands, held":         {confined{plain{spec: pen}, true}, false},
-		"runs commands, nothing held": {confined{plain{spec: pen}, false}, true},
+		"runs commands, held":         {confined{bareTool{spec: pen}, true}, false},
+		"runs commands, nothing held": {confined{bareTool{spec: pen}, false}, true},
 	} {
 		for profile, applies := range map[permission.Profile]bool{permission.ReadOnly: true, permission.Planning: true,
 			permission.AskFirst: false, permission.Auto: false, "": false} {
@@ -238,7 +238,7 @@ func TestWhatAProfileRefuses(t *testing.T) {
 // change of a file, with its arguments spelled out.
 func TestWhichCallsNeedAnApproval(t *testing.T) {
 	own := &permission.Request{Tag: "@web"}
-	pen := plain{spec: tools.Spec{Name: "pen", Writes: true}}
+	pen := bareTool{spec: tools.Spec{Name: "pen", Writes: true}}
 	for name, tt := range map[string]struct {
 		tool    tools.Tool
 		profile permission.Profile
@@ -251,7 +251,7 @@ func TestWhichCallsNeedAnApproval(t *testing.T) {
 		"it cannot say":              {asks{pen, nil, errors.New("no")}, permission.Auto, `{}`, "", true},
 		"a change, asked":            {asks{pen, nil, nil}, permission.AskFirst, `{}`, "@write:/w", false},
 		"a change, not asked":        {pen, permission.Auto, `{}`, "", false},
-		"no change":                  {plain{spec: tools.Spec{Name: "look"}}, permission.AskFirst, `{}`, "", false},
+		"no change":                  {bareTool{spec: tools.Spec{Name: "look"}}, permission.AskFirst, `{}`, "", false},
 		"arguments that are no JSON": {pen, permission.AskFirst, `{`, "", true},
 	} {
 		set := permission.Set{Profile: tt.profile, WorkingDir: "/w"}

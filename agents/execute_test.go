@@ -247,7 +247,7 @@ func TestWhatACallKnowsOfItsTurn(t *testing.T) {
 		h := newHold("hold", tools.ReadOnly)
 		list := []tools.Tool{h}
 		if asks {
-			list = append(list, plain{spec: tools.Spec{Name: tools.RequestPermission, Replay: tools.ReadOnly}})
+			list = append(list, bareTool{spec: tools.Spec{Name: tools.RequestPermission, Replay: tools.ReadOnly}})
 		}
 		b := newBench(t, callHold, list...)
 		b.run()

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"daycare/engine/permission"
+	"daycare/engine/plain"
 	"daycare/engine/record"
 	"daycare/tools"
 )
@@ -104,7 +105,7 @@ func spelled(call tools.Call) (string, error) {
 	for _, name := range slices.Sorted(maps.Keys(args)) {
 		var text string
 		if json.Unmarshal(args[name], &text) != nil {
-			text = string(tools.Indented(args[name]))
+			text = string(plain.Indented(args[name]))
 		}
 
 		b.WriteString("\n" + name + ": ")

@@ -155,7 +155,7 @@ func (mumbling) Settle(string, permission.Decision, string, time.Time) (p permis
 // A call whose approval cannot be asked for does not run, nor does a turn at its limit continue.
 func TestWhatCannotBeAskedForIsNotDone(t *testing.T) {
 	ran := false
-	tool := asks{plain: plain{spec: tools.Spec{Name: "tell", Replay: tools.Once}, run: func(context.Context) (tools.Result, error) {
+	tool := asks{bareTool: bareTool{spec: tools.Spec{Name: "tell", Replay: tools.Once}, run: func(context.Context) (tools.Result, error) {
 		ran = true
 		return tools.Result{}, nil
 	}}, need: &permission.Request{Tag: "@exec:rm", Detail: permission.Detail{Command: "rm"}}}
@@ -191,7 +191,7 @@ func TestWhatSettingsDenyIsNotAskedFor(t *testing.T) {
 		"a folder":                 {"@read:/srv", true, false, true},
 		"without a queue":          {"@read:/srv", false, true, false},
 	} {
-		tool := asks{plain: plain{spec: tools.Spec{Name: "tell", Replay: tools.Once}, run: func(context.Context) (tools.Result, error) {
+		tool := asks{bareTool: bareTool{spec: tools.Spec{Name: "tell", Replay: tools.Once}, run: func(context.Context) (tools.Result, error) {
 			t.Errorf("%s: the call ran", name)
 			return tools.Result{}, nil
 		}}, need: &permission.Request{Tag: tt.tag, Workdir: "/", Detail: permission.Detail{Command: "rm"}}}

@@ -1,7 +1,6 @@
 package a2a
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
@@ -18,6 +17,7 @@ import (
 	"daycare/engine/event"
 	"daycare/engine/lazyregexp"
 	"daycare/engine/message"
+	"daycare/engine/plain"
 )
 
 const (
@@ -113,7 +113,7 @@ func content(parts sdk.ContentParts) (text string, files []control.File, err err
 			if err != nil {
 				return "", nil, bad("message.parts[%d].data: %s", i, err)
 			}
-			texts = append(texts, "```json\n"+indented(data)+"\n```")
+			texts = append(texts, "```json\n"+string(plain.Indented(data))+"\n```")
 		default:
 			return "", nil, bad("message.parts[%d] is neither text nor data nor a file", i)
 		}
@@ -124,31 +124,6 @@ func content(parts sdk.ContentParts) (text string, files []control.File, err err
 		return "", nil, bad("message.parts is empty")
 	}
 	return text, files, nil
-}
-
-// JSON is shown on several lines if it has at most so many bytes, and values in each other, for each of which a line is indented.
-const (
-	mostIndented = 256 << 10
-	mostNested   = 10
-)
-
-// indented is JSON as it is best to read.
-func indented(data []byte) string {
-	depth, most := 0, 0
-	for _, b := range data { // what is in texts counts, too: it is as good a guess
-		switch b {
-		case '[', '{':
-			depth++
-			most = max(most, depth)
-		case ']', '}':
-			depth--
-		}
-	}
-	var b bytes.Buffer
-	if len(data) > mostIndented || most > mostNested || json.Indent(&b, data, "", "  ") != nil {
-		return string(data)
-	}
-	return b.String()
 }
 
 // fileName is the name under which a file is kept.

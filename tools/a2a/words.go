@@ -8,6 +8,7 @@ import (
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 
 	"daycare/engine/permission"
+	"daycare/engine/plain"
 	"daycare/tools"
 )
 
@@ -69,7 +70,7 @@ func said(parts sdk.ContentParts) string {
 			texts = append(texts, fmt.Sprintf("[file %s of %d bytes, which is not kept]", permission.VisibleLine(p.Filename), len(v)))
 		case sdk.Data:
 			data, _ := json.Marshal(v.Value) // it was JSON
-			texts = append(texts, "```json\n"+string(tools.Indented(data))+"\n```")
+			texts = append(texts, "```json\n"+string(plain.Indented(data))+"\n```")
 		}
 	}
 

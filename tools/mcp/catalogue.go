@@ -18,6 +18,7 @@ import (
 	"daycare/engine/beneath"
 	"daycare/engine/finding"
 	"daycare/engine/form"
+	"daycare/engine/plain"
 	"daycare/tools"
 )
 
@@ -95,7 +96,7 @@ func Check(path string, content []byte) ([]finding.Finding, error) {
 // encode is the file of a catalogue.
 func (c *Catalogue) encode() ([]byte, error) {
 	data, err := json.Marshal(c)
-	return append(tools.Indented(data), '\n'), err
+	return append(plain.Indented(data), '\n'), err
 }
 
 // sum is the hash of what a server said of a tool.

@@ -9,6 +9,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"daycare/engine/plain"
 	"daycare/tools"
 )
 
@@ -35,7 +36,7 @@ func (t *tool) result(from *sdk.CallToolResult) tools.Result {
 	}
 	if len(from.Content) == 0 && from.StructuredContent != nil {
 		if data, err := json.Marshal(from.StructuredContent); err == nil {
-			a.text = append(a.text, string(tools.Indented(data)))
+			a.text = append(a.text, string(plain.Indented(data)))
 		}
 	}
 	if len(a.text) == 0 {

@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"daycare/engine/permission"
+	"daycare/engine/plain"
 	"daycare/tools"
 )
 
@@ -87,7 +88,7 @@ func spelled(right permission.Mcp, arguments json.RawMessage) (string, error) {
 	for _, name := range slices.Sorted(maps.Keys(args)) {
 		var text string
 		if json.Unmarshal(args[name], &text) != nil {
-			text = string(tools.Indented(args[name]))
+			text = string(plain.Indented(args[name]))
 		}
 		if strings.Contains(text, "\n") {
 			text = "\n  │ " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  │ ")
