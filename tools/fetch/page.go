@@ -16,11 +16,17 @@ import (
 	"golang.org/x/net/html"
 )
 
-// maxTags bounds how much of a page is read: no page for users has more.
-const maxTags = 200_000
+const (
+	// maxTags bounds how much of a page is read: no page for users has more.
+	maxTags = 200_000
+	// maxPage is how many bytes of text, and of addresses, are converted: more than maxText characters have.
+	maxPage    = 5 * maxText
+	maxTitle   = 1000 // bytes
+	maxColumns = 60
+)
 
 // dropped elements are not part of what a page says.
-var dropped = words("head script style noscript template svg canvas iframe object embed audio video map " +
+var dropped = words("head title script style noscript template svg canvas iframe object embed audio video map " +
 	"button select input textarea dialog nav aside footer")
 
 // kept are the attributes that the Markdown needs. All others go, so that a page cannot
@@ -60,25 +66,24 @@ func link(ctx converter.Context, w converter.Writer, n *html.Node) converter.Ren
 }
 
 // markdown returns the title of a page and what it says, as Markdown. Links are made
-// absolute by base. A page nested deeper than the parser goes comes as plain text.
+// absolute by base. Of a page that is longer than what is shown of any, only the beginning is converted.
 func markdown(page string, base *url.URL) (title, text string) {
 	page = bounded(page)
-	root, err := html.Parse(strings.NewReader(page))
-	if err != nil {
-		return "", plain(page)
-	}
-
-	if t := dom.FindFirstNode(root, element("title")); t != nil {
+	root := readPage(page)
+	if t := dom.FindFirstNode(root, tagged("title")); t != nil {
 		title = flat(dom.CollectText(t))
+		title = strings.ToValidUTF8(title[:min(len(title), maxTitle)], "")
 	}
-	if b := dom.FindFirstNode(root, element("base")); b != nil {
-		if u, err := base.Parse(dom.GetAttributeOr(b, "href", "")); err == nil {
+	if b := dom.FindFirstNode(root, tagged("base")); b != nil {
+		if u, err := base.Parse(dom.GetAttributeOr(b, "href", "")); err == nil && len(u.String()) <= maxURL {
 			base = u
 		}
 	}
 
-	prune(root, base)
-	out, err := toMarkdown().ConvertNode(content(root))
+	prune(root)
+	root = content(root)
+	ready(root, base)
+	out, err := toMarkdown().ConvertNode(root)
 	if err != nil {
 		return title, plain(page)
 	}
@@ -105,33 +110,56 @@ func bounded(page string) string {
 
 var unmarked = strings.NewReplacer(string(marker.MarkerEscaping), "", string(marker.MarkerCodeBlockNewline), "")
 
-func element(tag string) func(*html.Node) bool {
+func tagged(tag string) func(*html.Node) bool {
 	return func(n *html.Node) bool { return dom.NodeName(n) == tag }
 }
 
-// prune removes what is not worth reading, and what must not be followed.
-func prune(root *html.Node, base *url.URL) {
-	var gone []*html.Node
+// prune removes what is not worth reading.
+func prune(root *html.Node) {
+	remove(root, func(n *html.Node) bool { return n.Type == html.ElementNode && hides(n) })
+}
+
+// remove removes the nodes below root that are gone.
+func remove(root *html.Node, gone func(*html.Node) bool) {
+	var all []*html.Node
 	for n := range root.Descendants() {
-		if n.Type != html.ElementNode || n.Data == "html" || n.Data == "body" {
-			continue
-		}
-		_, hidden := dom.GetAttribute(n, "hidden")
-		if dropped[n.Data] || hidden || dom.GetAttributeOr(n, "aria-hidden", "") == "true" || !useful(n, base) {
-			gone = append(gone, n)
+		if gone(n) {
+			all = append(all, n)
 		}
 	}
-
-	for _, n := range gone {
+	for _, n := range all {
 		n.Parent.RemoveChild(n)
 	}
 }
 
-// useful readies one element for the converter. It reports whether anything is left.
-func useful(n *html.Node, base *url.URL) bool {
+// ready makes a page what the converter is given: without what must not be followed, and no more than can be shown.
+func ready(root *html.Node, base *url.URL) {
+	text, links := maxPage, maxPage
+	remove(root, func(n *html.Node) bool {
+		switch n.Type {
+		case html.TextNode:
+			n.Data = strings.ToValidUTF8(n.Data[:min(len(n.Data), max(text, 0))], "")
+			text -= len(n.Data)
+			return n.Data == ""
+		case html.ElementNode:
+			if text -= 5; text <= 0 || !useful(n, base, links > 0) {
+				return true
+			}
+			for _, a := range n.Attr {
+				links -= len(a.Val)
+			}
+		}
+		return false
+	})
+}
+
+// useful readies one element for the converter; its address only if links are wanted. It reports whether anything is left.
+func useful(n *html.Node, base *url.URL, links bool) bool {
 	var attrs []html.Attribute
 	for _, a := range n.Attr {
 		switch {
+		case len(a.Val) > maxURL, !links && a.Key != "start":
+			continue
 		case a.Key == "href" || a.Key == "src":
 			a.Val = absolute(a.Val, base)
 		case a.Key == "alt":
@@ -152,7 +180,7 @@ func useful(n *html.Node, base *url.URL) bool {
 			n.Data, n.DataAtom = "span", 0
 		}
 	case "table":
-		if columns(n) < 2 { // it is only there for the layout
+		if c := columns(n); c < 2 || c > maxColumns { // it is only there for the layout, or no table that can be read
 			n.Data, n.DataAtom = "div", 0
 		}
 	}
@@ -163,7 +191,7 @@ func useful(n *html.Node, base *url.URL) bool {
 // columns returns how many cells the widest row of a table has.
 func columns(table *html.Node) int {
 	most := 0
-	for _, row := range dom.FindAllNodes(table, element("tr")) {
+	for _, row := range dom.FindAllNodes(table, tagged("tr")) {
 		n := 0
 		for c := range row.ChildNodes() {
 			if c.Data == "td" || c.Data == "th" {
@@ -196,14 +224,12 @@ var unspaced = strings.NewReplacer("(", "%28", ")", "%29", " ", "%20")
 // content returns the part of a page that is about something: the largest article, or
 // main, if it has a good part of the text; else everything.
 func content(root *html.Node) *html.Node {
-	best := dom.FindFirstNode(root, element("body"))
-	if best == nil {
-		return root
-	}
-	body, total := best, size(best)
+	sizes := map[*html.Node]int{}
+	total := measure(root, sizes)
+	best := root
 	for _, tag := range []string{"main", "article"} {
-		for _, n := range dom.FindAllNodes(body, element(tag)) {
-			if s := size(n); s > 200 && s*3 > total && (best == body || tag == "article" && s*2 > size(best)) {
+		for _, n := range dom.FindAllNodes(root, tagged(tag)) {
+			if s := sizes[n]; s > 200 && s*3 > total && (best == root || tag == "article" && s*2 > sizes[best]) {
 				best = n
 			}
 		}
@@ -212,15 +238,18 @@ func content(root *html.Node) *html.Node {
 	return best
 }
 
-// size returns how much text is in an element.
-func size(n *html.Node) int {
-	sum := 0
-	for d := range n.Descendants() {
-		if d.Type == html.TextNode {
-			sum += len(strings.TrimSpace(d.Data))
-		}
+// measure returns how much text is in an element, and notes it of those in it that may be the content.
+func measure(n *html.Node, sizes map[*html.Node]int) int {
+	if n.Type == html.TextNode {
+		return len(strings.TrimSpace(n.Data))
 	}
-
+	sum := 0
+	for c := range n.ChildNodes() {
+		sum += measure(c, sizes)
+	}
+	if n.Data == "main" || n.Data == "article" {
+		sizes[n] = sum
+	}
 	return sum
 }
 
