@@ -146,6 +146,7 @@ func (a *agent) work(ctx context.Context, edited bool) (over bool, err error) {
 			return false, err
 		}
 	}
+
 	return false, nil
 }
 
@@ -159,6 +160,7 @@ func (a *agent) step(ctx context.Context) (worked bool, err error) {
 	if open := a.journal.history.Obligations().Turn; open != nil {
 		return true, a.ended(a.worker.resume(ctx, &a.files.self, open))
 	}
+
 	return true, a.begin(ctx, nil)
 }
 
@@ -198,6 +200,7 @@ func (a *agent) leave() error {
 	if err := a.deliveries.wait(); err != nil {
 		return err
 	}
+
 	return a.sleep()
 }
 
@@ -215,6 +218,7 @@ func (a *agent) lookAround() error {
 	if read {
 		a.permits.postponed.soon()
 	}
+
 	return err
 }
 
@@ -239,6 +243,7 @@ func (a *agent) begin(ctx context.Context, items []inbox.Item) error {
 	if err := a.requests.lookAtPrompt(&a.files.self); err != nil {
 		return fmt.Errorf("look at files: %w", err)
 	}
+
 	return a.ended(a.worker.begin(ctx, &a.files.self, items))
 }
 

@@ -29,5 +29,6 @@ func apart(f func() (over bool, err error)) (over bool, err error) {
 	if r.crashed != "" {
 		panic(r.crashed)
 	}
+
 	return r.over, r.err
 }

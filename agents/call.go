@@ -108,6 +108,7 @@ func (s *stream) timed(r providers.Response) *providers.Response {
 	if !s.first.IsZero() {
 		r.First = s.first.Sub(s.began)
 	}
+
 	return &r
 }
 

@@ -35,6 +35,7 @@ func (s *self) beside(calls []record.ToolCall) int {
 		}
 		n++
 	}
+
 	return max(n, 1)
 }
 
@@ -73,6 +74,7 @@ func run(ctx context.Context, p prepared, log *slog.Logger) (r tools.Result) {
 	case err != nil:
 		r = tools.Errorf("%v", err)
 	}
+
 	return r
 }
 
@@ -143,6 +145,7 @@ func (x *executor) execute(ctx, inner context.Context, t *turn, calls []record.T
 	if inner.Err() != nil {
 		return record.ReasonCanceled, nil
 	}
+
 	return reason, nil
 }
 
@@ -194,6 +197,7 @@ func (x *executor) batch(ctx context.Context, t *turn, calls []record.ToolCall, 
 		}
 		x.finished(t, calls[i], r.(*record.ToolResult))
 	}
+
 	return results, nil
 }
 
@@ -239,6 +243,7 @@ func (x *executor) prepare(ctx context.Context, t *turn, c record.ToolCall, v ho
 	if (spec.Replay == tools.Once || grant != "") && !crash.Bug("nostart") {
 		_, err = x.journal.append(&record.ToolStart{ToolCallID: c.ID, Name: c.Name, Grant: grant})
 	}
+
 	return p, err
 }
 
@@ -264,6 +269,7 @@ func (x *executor) one(ctx context.Context, t *turn, c record.ToolCall, p prepar
 	for _, b := range r.Blocks {
 		out.Output.Blocks = append(out.Output.Blocks, record.Block{Type: b.Type, File: b.File, Text: b.Text})
 	}
+
 	return out, r.Whole
 }
 
@@ -332,6 +338,7 @@ func (x *executor) kept(err error) error {
 	if err != nil {
 		x.journal.log.Warn("tool output not saved in full", "err", err)
 	}
+
 	return nil
 }
 

@@ -19,6 +19,7 @@ func budgetOf(err error) *providers.Failure {
 	if errors.As(err, &f) && f.Kind == providers.Budget {
 		return f
 	}
+
 	return nil
 }
 

@@ -73,6 +73,7 @@ func (h *hooking) notes(m hooks.Moment, v hooks.Verdict) []record.Record {
 		h.journal.log.Warn("message of a hook", "event", m.Event, "text", notice)
 		h.journal.emit(event.HookSaid, m.Turn, event.Reason{Reason: notice})
 	}
+
 	return []record.Record{&record.Note{Text: text}}
 }
 
@@ -112,6 +113,7 @@ func (h *hooking) opening(ctx context.Context, t *turn) (refused string, err err
 	if m.Message.Text = t.said; len(t.items) > 0 {
 		m.Message.Item = t.items[len(t.items)-1]
 	}
+
 	return h.tell(ctx, t, m)
 }
 
@@ -127,6 +129,7 @@ func (h *hooking) tell(ctx context.Context, t *turn, m hooks.Moment) (refused st
 	if recs := added(m.Event, v.Context, t.settings.Zone); recs != nil {
 		_, err = h.journal.append(recs...)
 	}
+
 	return "", err
 }
 
@@ -198,6 +201,7 @@ func refusedBefore(users []*record.Entry) (why string) {
 		}
 		why = strings.TrimSuffix(rest, ")")
 	}
+
 	return why
 }
 
@@ -208,6 +212,7 @@ func (h *hooking) receive(u *record.User, v hooks.Verdict) []record.Record {
 		u.Text, u.Files = refusedText+v.Reason+")", nil
 		return append(recs, u)
 	}
+
 	return append(append(recs, u), added(hooks.OnMessage, v.Context, u.Zone)...)
 }
 

@@ -46,6 +46,7 @@ func (h *hooking) before(ctx context.Context, t *turn, calls []record.ToolCall) 
 			return verdicts[:i+1], nil // the turn ends: what follows is not run
 		}
 	}
+
 	return verdicts, nil
 }
 
@@ -90,6 +91,7 @@ func (h *hooking) after(ctx context.Context, m hooks.Moment, r *record.ToolResul
 	for _, line := range lines {
 		r.Output.Text = strings.TrimSuffix(r.Output.Text, "\n") + "\n[hook after_tool] " + line
 	}
+
 	return v
 }
 
@@ -114,6 +116,7 @@ func (h *hooking) watching(t *turn, calls []record.ToolCall, prepared []prepared
 		m.Tool, m.ID, m.Input = c.Name, c.ID, prepared[i].call.Arguments
 		w.moments[i] = m
 	}
+
 	return w
 }
 
@@ -137,6 +140,7 @@ func (w *watching) record(t *turn) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -168,6 +172,7 @@ func (h *hooking) lost(ctx context.Context, t *turn, calls []record.OpenCall, re
 			return err
 		}
 	}
+
 	return nil
 }
 

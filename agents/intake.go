@@ -59,6 +59,7 @@ func (in *intake) done(items ...string) error {
 	for _, id := range items {
 		in.journal.emit(event.ItemDone, "", event.Item{Item: id})
 	}
+
 	return nil
 }
 
@@ -73,6 +74,7 @@ func (in *intake) close(it inbox.Item, rec record.Record) error {
 	if err := in.journal.barrier(); err != nil {
 		return err
 	}
+
 	return in.done(it.ID)
 }
 
@@ -94,6 +96,7 @@ func (in *intake) hear(ctx context.Context, s *self, heads []inbox.Head) error {
 	for i, it := range items {
 		heard[i] = it.ID
 	}
+
 	return in.done(heard...)
 }
 
@@ -148,6 +151,7 @@ func (in *intake) users(ctx context.Context, s *self, turn string, items []inbox
 	if accepted {
 		refused = ""
 	}
+
 	return recs, refused
 }
 
@@ -160,6 +164,7 @@ func (in *intake) cut(ctx context.Context, items []inbox.Item) bool {
 	for _, it := range items {
 		in.box.Untake(it.ID)
 	}
+
 	return true
 }
 
@@ -171,6 +176,7 @@ func (in *intake) preface(kind message.Kind) string {
 			lines = append(lines, text)
 		}
 	}
+
 	return strings.Join(lines, "\n")
 }
 
@@ -181,6 +187,7 @@ func (in *intake) known() map[string][]string {
 		in.journal.log.Warn("cannot read which file problems were reported to the model", "err", err)
 		return nil
 	}
+
 	return in.read.of(c)
 }
 
@@ -206,6 +213,7 @@ func (in *intake) fold(ctx context.Context, t *turn) ([]*record.Entry, error) {
 	if in.cut(ctx, items) {
 		return nil, nil
 	}
+
 	return in.journal.append(recs...)
 }
 
@@ -244,6 +252,7 @@ func (in *intake) takeAgain(ctx context.Context, t *turn, open *record.OpenTurn)
 	if len(t.items) == 0 {
 		t.refused = refused
 	}
+
 	return in.journal.append(recs...)
 }
 
@@ -259,5 +268,6 @@ func (in *intake) decisionWaits(sha string) (token string) {
 			return it.Token
 		}
 	}
+
 	return ""
 }

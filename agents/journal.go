@@ -49,6 +49,7 @@ func (j *journal) begin() error {
 	if err := j.history.Begin(cuid.Unique()); err != nil {
 		return fmt.Errorf("begin history: %w", err)
 	}
+
 	return nil
 }
 
@@ -222,5 +223,6 @@ func (j *journal) suspend(turn string) error {
 		Suspended: turn}); err != nil {
 		return err
 	}
+
 	return j.barrier()
 }

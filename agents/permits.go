@@ -90,6 +90,7 @@ func (pm *permits) permit(ctx context.Context, t *turn, p *prepared) (grant stri
 	if refused == nil {
 		p.call.Approved = need.Tag
 	}
+
 	return "", refused, err
 }
 
@@ -118,6 +119,7 @@ func (pm *permits) request(ctx context.Context, t *turn, need permission.Request
 	if err != nil {
 		return nil, err
 	}
+
 	return needsApproval(token), nil
 }
 
@@ -176,6 +178,7 @@ func (pm *permits) askToRaise(ctx context.Context, t *turn, f *providers.Failure
 	if pm.journal.answered(sha, permission.Deny, permission.Expired) != nil {
 		return "", nil
 	}
+
 	return pm.askOnce(ctx, t, need, sha)
 }
 
@@ -221,6 +224,7 @@ func (pm *permits) decided(ctx context.Context, it inbox.Item) error {
 	if !it.Silent {
 		pm.journal.show(event.Thinking, "") // the turn that follows is already owed
 	}
+
 	return pm.intake.done(it.ID)
 }
 
@@ -236,6 +240,7 @@ func (pm *permits) raise(ctx context.Context, it inbox.Item) error {
 			return fmt.Errorf("raise %s: %w", b.Key(), err)
 		}
 	}
+
 	return nil
 }
 
@@ -294,6 +299,7 @@ func (pm *permits) conclude(it inbox.Item) error {
 	if err != nil && !errors.Is(err, permission.ErrUnknown) {
 		return fmt.Errorf("settle request: %w", err)
 	}
+
 	return nil
 }
 

@@ -34,6 +34,7 @@ func guarded(set permission.Set, sources []record.Source) permission.Set {
 			}
 		}
 	}
+
 	return set
 }
 
@@ -53,6 +54,7 @@ func hearer(a permission.Access) string {
 	case permission.A2A:
 		return a.SourceOf()
 	}
+
 	return ""
 }
 

@@ -40,6 +40,7 @@ func (s *self) queue(h inbox.Head) Queue {
 			return q
 		}
 	}
+
 	return s.settings.Queue
 }
 
@@ -53,6 +54,7 @@ func (s *self) interrupts() bool {
 			return true
 		}
 	}
+
 	return s.settings.Queue == Interrupt
 }
 
@@ -68,6 +70,7 @@ func (s *self) next(heads []inbox.Head) []inbox.Head {
 	if alone(speaking[0]) {
 		return joined(speaking)
 	}
+
 	return leading(speaking, func(h inbox.Head) bool { return !alone(h) })
 }
 
@@ -90,6 +93,7 @@ func (a *agent) take(ctx context.Context) (worked bool, err error) {
 	if err != nil || len(items) == 0 {
 		return len(items) == 0, err
 	}
+
 	return true, a.begin(ctx, items)
 }
 
@@ -99,6 +103,7 @@ func joined(heads []inbox.Head) []inbox.Head {
 	for n < len(heads) && joins(heads[n-1], heads[n]) {
 		n++
 	}
+
 	return heads[:n]
 }
 
@@ -112,6 +117,7 @@ func control(k message.Kind) bool {
 	case message.Reset, message.Permission, message.Compact, message.Rewind, message.Mark:
 		return true
 	}
+
 	return false
 }
 
@@ -120,6 +126,7 @@ func leading(heads []inbox.Head, ok func(inbox.Head) bool) []inbox.Head {
 	for n < len(heads) && ok(heads[n]) {
 		n++
 	}
+
 	return heads[:n]
 }
 
@@ -128,6 +135,7 @@ func ids(heads []inbox.Head) []string {
 	for i, h := range heads {
 		out[i] = h.ID
 	}
+
 	return out
 }
 
@@ -136,5 +144,6 @@ func sender(it inbox.Item) string {
 	if it.Route != nil {
 		s = it.Route.Connector + "/" + it.Route.ChannelID + "/" + it.Route.UserID + "/" + s
 	}
+
 	return s
 }

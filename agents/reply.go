@@ -24,6 +24,7 @@ func arguments(c providers.ResponseCall) json.RawMessage {
 	if err != nil {
 		return json.RawMessage(`""`)
 	}
+
 	return raw
 }
 
@@ -37,6 +38,7 @@ func (s *self) meant(c providers.ResponseCall) record.ToolCall {
 	if name, inner, ok := s.tools.Called(c.Arguments); ok {
 		call.Name, call.Arguments, call.Via = name, inner, c.Name
 	}
+
 	return call
 }
 
@@ -117,6 +119,7 @@ func (rs *replies) reply(t *turn, answer *providers.Response) error {
 	if t.waiting {
 		reason = record.ReasonWaiting
 	}
+
 	return rs.finish(t, reason, rs.assistant(t, answer, finish))
 }
 
@@ -212,6 +215,7 @@ func (rs *replies) promise(t *turn, text string) *record.Out {
 	if nothing(text) || !rs.outbox.Answers(to) {
 		return nil
 	}
+
 	return &record.Out{ID: cuid.Unique(), To: to, ReplyTo: t.replyTo}
 }
 
@@ -231,5 +235,6 @@ func (rs *replies) assistant(t *turn, r *providers.Response, finish record.Finis
 	for _, th := range r.Thinking {
 		as.Thinking = append(as.Thinking, record.Thinking{Text: th.Text, Signature: th.Signature})
 	}
+
 	return as
 }

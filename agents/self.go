@@ -25,6 +25,7 @@ func (s *self) model() record.Model {
 	if choice.ID == "" && choice.Model == "" {
 		choice.ID, choice.Model = s.settings.Routes.Own.ID, s.settings.Routes.Own.Model
 	}
+
 	return choice
 }
 
@@ -42,5 +43,6 @@ func (s *self) address() message.Address {
 	if d.Type != address.User {
 		return message.Address{}
 	}
+
 	return d.Address()
 }

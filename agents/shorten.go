@@ -255,6 +255,7 @@ func (sh *shortener) readable(l compact.Limits, limit int, summarist record.Mode
 		less := compact.For(w)
 		l.Part, l.Summary = min(l.Part, less.Part), min(l.Summary, less.Summary)
 	}
+
 	return l
 }
 

@@ -191,7 +191,8 @@ func TestWhatSettingsDenyIsNotAskedFor(t *testing.T) {
 		"a folder":                 {"@read:/srv", true, false, true},
 		"without a queue":          {"@read:/srv", false, true, false},
 	} {
-		tool := asks{bareTool: bareTool{spec: tools.Spec{Name: "tell", Replay: tools.Once}, run: func(context.Context) (tools.Result, error) {
+		spec := tools.Spec{Name: "tell", Replay: tools.Once}
+		tool := asks{bareTool: bareTool{spec: spec, run: func(context.Context) (tools.Result, error) {
 			t.Errorf("%s: the call ran", name)
 			return tools.Result{}, nil
 		}}, need: &permission.Request{Tag: tt.tag, Workdir: "/", Detail: permission.Detail{Command: "rm"}}}

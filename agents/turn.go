@@ -95,6 +95,7 @@ func (t *turn) answerTo(j *journal) message.Address {
 			return *r
 		}
 	}
+
 	return t.address()
 }
 
@@ -121,6 +122,7 @@ func (t *turn) notice(reason string) *record.Assistant {
 	default:
 		return nil
 	}
+
 	return t.says(text)
 }
 

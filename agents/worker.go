@@ -240,6 +240,7 @@ func (w *worker) broken(ctx, inner context.Context, t *turn, partial *providers.
 	if f := budgetOf(err); f != nil {
 		return nil, w.overspent(ctx, t, f)
 	}
+
 	return nil, w.replies.finish(t, record.ReasonError, t.apology(err), err)
 }
 
@@ -263,5 +264,6 @@ func (w *worker) overspent(ctx context.Context, t *turn, f *providers.Failure) e
 		text = "I paused: " + why + ". I asked whether to raise it (request " + token +
 			"), and continue from here when it is raised."
 	}
+
 	return w.replies.finish(t, record.ReasonBudget, t.says(text), f)
 }

@@ -119,6 +119,7 @@ func check[O any](decode func(options any) []finding.Finding) ([]finding.Finding
 	if v, ok := any(options).(interface{ Validate() error }); ok && finding.Join(found) == nil {
 		return found, v.Validate()
 	}
+
 	return found, nil
 }
 
@@ -128,6 +129,7 @@ func Types(kinds []Kind) []string {
 	for i, k := range kinds {
 		types[i] = k.Type
 	}
+
 	return types
 }
 
@@ -137,5 +139,6 @@ func Find(kinds []Kind, name string) (Kind, bool) {
 	if i < 0 {
 		return Kind{}, false
 	}
+
 	return kinds[i], true
 }

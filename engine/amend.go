@@ -62,6 +62,7 @@ func (m *mailroom) amended(a message.Amendment) (string, bool) {
 		id, err := m.index.Resolve(a.Agent)
 		return id, err == nil
 	}
+
 	return m.index.Lookup(ownerOf(a.From, a.For))
 }
 

@@ -31,6 +31,7 @@ func (ar *archive) Fork(_ context.Context, id string, at int64, name string) (ev
 	if err != nil {
 		return event.Agent{}, err
 	}
+
 	return ar.directory.look(meta), nil
 }
 
@@ -51,6 +52,7 @@ func (ar *archive) Undoable(_ context.Context, id string, place *string) ([]chan
 	if err != nil {
 		return nil, err
 	}
+
 	return undoing.Takes(after)
 }
 
@@ -61,6 +63,7 @@ func (ar *archive) TakeBack(_ context.Context, id string, paths []string, merge 
 	if err != nil {
 		return nil, err
 	}
+
 	return undoing.TakeBack(paths, merge)
 }
 
@@ -72,6 +75,7 @@ func (ar *archive) undoing(id string) (changes.Undoing, error) {
 	if vol == nil { // nothing runs
 		vol = disk.NewVolume(ar.root)
 	}
+
 	return changes.UndoingOf(vol, workspace.OfData(ar.root), id), nil
 }
 

@@ -118,6 +118,7 @@ func (ap *approvals) decide(ctx context.Context, answered []permission.Pending) 
 			ap.tooLate(p, *earlier)
 		}
 	}
+
 	return left
 }
 
@@ -155,6 +156,7 @@ func (ap *approvals) Asks(context.Context) ([]event.Ask, error) {
 		a.Lineage = ap.lineage(p.Agent)
 		asks = append(asks, a)
 	}
+
 	return asks, nil
 }
 
@@ -171,6 +173,7 @@ func (ap *approvals) Answered(_ context.Context, limit int) ([]event.Ask, error)
 		}
 		asks = append(asks, p.Ask())
 	}
+
 	return asks, nil
 }
 
@@ -185,6 +188,7 @@ func (ap *approvals) lineage(id string) (handles []string) {
 			handles = append(handles, handle)
 		}
 	}
+
 	return handles
 }
 
@@ -234,6 +238,7 @@ func (ap *approvals) Decide(ctx context.Context, token string, d permission.Deci
 	if err != nil && !errors.Is(err, permission.ErrUnknown) {
 		return nil, err
 	}
+
 	return nil, nil
 }
 
@@ -251,6 +256,7 @@ func (ap *approvals) firstAnswer(p permission.Pending, item string) permission.P
 	if old, ok := ap.answered(p.Token); ok {
 		return old
 	}
+
 	return p
 }
 
@@ -273,5 +279,6 @@ func (ap *approvals) answered(token string) (permission.Pending, bool) {
 	if len(like) != 1 {
 		return permission.Pending{}, false
 	}
+
 	return like[0], true
 }

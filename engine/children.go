@@ -175,6 +175,7 @@ func (f *Family) Colleagues(asker string, most int) (list []address.Meta, more b
 	if !more {
 		f.place.index.Colleagues(address.House, look)
 	}
+
 	return list, more
 }
 

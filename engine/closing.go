@@ -22,6 +22,7 @@ func (e closing) refuses() error {
 	case e.fenced:
 		return fmt.Errorf("%w: %s", disk.ErrFenced, e.meta.Handle)
 	}
+
 	return nil
 }
 
@@ -32,6 +33,7 @@ func (e closing) because(err error) error {
 	if why := e.refuses(); why != nil && errors.Is(err, inbox.ErrClosed) {
 		return why
 	}
+
 	return err
 }
 

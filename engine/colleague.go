@@ -52,6 +52,7 @@ func (f *Family) Update(ctx context.Context, asker, id, description, systemPromp
 	if _, err := f.archive.WriteFile(ctx, id, address.File, changed, now.Hash); err != nil {
 		return event.Agent{}, err
 	}
+
 	return f.directory.Agent(ctx, id)
 }
 

@@ -141,6 +141,7 @@ func beginning(s string) string {
 	if len(s) <= most {
 		return s
 	}
+
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 

@@ -110,6 +110,7 @@ func (d *drops) takeDropped(ctx context.Context) (again time.Duration) {
 	if round.retry {
 		again = dropRetry
 	}
+
 	return again
 }
 

@@ -94,6 +94,7 @@ func runtimeOnly(name string) bool {
 	case "draft.json", "inbox.jsonl", "sessions.jsonl", "SYSTEM.md":
 		return true
 	}
+
 	return watch.Hidden(name)
 }
 

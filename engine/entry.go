@@ -92,6 +92,7 @@ func (e *entry) load() error {
 	if err := (ownership{e}).own(); err != nil {
 		return err
 	}
+
 	return e.openBox()
 }
 

@@ -102,6 +102,7 @@ func (f *Family) Target(from, ref string) (string, error) {
 	if !ok {
 		return "", ErrNobody
 	}
+
 	return id, nil
 }
 

@@ -50,6 +50,7 @@ func (p *rateLimit) deliver(ctx context.Context, in message.Incoming) (message.R
 	if err != nil {
 		r.CancelAt(now)
 	}
+
 	return receipt, err
 }
 

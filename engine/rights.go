@@ -38,6 +38,7 @@ func (f *Family) Overseer(id string) (address.Meta, bool) {
 	if !ok {
 		return address.Meta{}, false
 	}
+
 	return f.place.index.Get(id)
 }
 

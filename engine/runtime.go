@@ -40,6 +40,7 @@ func (r Runtime) Identity() address.Meta {
 	if meta, ok := r.entry.actors.index.Get(r.entry.meta.ID); ok {
 		return meta
 	}
+
 	return r.entry.meta
 }
 

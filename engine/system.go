@@ -275,6 +275,7 @@ func Terminal() message.Address {
 	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}
+
 	return message.Address{Connector: "terminal", ChannelID: "default", UserID: name}
 }
 
@@ -288,6 +289,7 @@ func (p place) settled(id string) bool {
 	if herr != nil {
 		p.log.Error("cannot read history", "agent", id, "err", herr)
 	}
+
 	return box && history && err == nil && herr == nil
 }
 

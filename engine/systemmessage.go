@@ -133,5 +133,6 @@ func (p parentConnector) Send(ctx context.Context, out message.Outgoing) (string
 	if errors.Is(err, message.ErrUnknownAgent) {
 		err = &message.NotSent{Final: true, Err: err}
 	}
+
 	return receipt.Item, err
 }

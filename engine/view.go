@@ -53,6 +53,7 @@ func (dy *directory) Agents(context.Context) ([]event.Agent, error) {
 			up = list[i].ParentAgentID
 		}
 	}
+
 	return list, nil
 }
 
@@ -77,6 +78,7 @@ func (dy *directory) Family(_ context.Context, id string) ([]event.Agent, error)
 		list[i] = dy.look(member)
 		list[i].Cost += dy.costBelow(member.ID, maxDepth)
 	}
+
 	return list, nil
 }
 
@@ -101,6 +103,7 @@ func (dy *directory) costBelow(id string, depth int) (cost float64) {
 		own, _ := dy.actors.ownCost(child.ID) // it is logged
 		cost += own + dy.costBelow(child.ID, depth-1)
 	}
+
 	return cost
 }
 
@@ -186,6 +189,7 @@ func (dy *directory) look(meta address.Meta) event.Agent {
 			a.State, a.Detail = act.state, act.detail
 		}
 	}
+
 	return a
 }
 
@@ -239,6 +243,7 @@ func (a *actors) opened(id string) (heads []inbox.Head, ok bool) {
 	if e.box == nil {
 		return nil, false
 	}
+
 	return e.box.Open(), true
 }
 
@@ -248,6 +253,7 @@ func (a *actors) survey(id string) ([]inbox.Head, error) {
 	if err != nil {
 		a.log.Warn("cannot read inbox", "agent", id, "err", err)
 	}
+
 	return heads, err
 }
 
@@ -275,6 +281,7 @@ func (dy *directory) Inbox(_ context.Context, id string) ([]event.Waiting, error
 		}
 		list = append(list, w)
 	}
+
 	return list, nil
 }
 

@@ -37,6 +37,7 @@ func (r reach) ends(v any) bool {
 			}
 		}
 	}
+
 	return true
 }
 
@@ -74,6 +75,7 @@ func (r reach) applied(s any, left *int) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -98,6 +100,7 @@ func (r reach) at(ref string) (v any, ok bool) {
 		m, _ := v.(map[string]any)
 		v = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
 	}
+
 	return v, true
 }
 
@@ -110,5 +113,6 @@ func checkReferences(schema json.RawMessage) error {
 	if !(reach{root}).ends(root) {
 		return errEndless
 	}
+
 	return nil
 }

@@ -85,6 +85,7 @@ func (s *Set) Called(arguments json.RawMessage) (name string, inner json.RawMess
 	if a.Arguments[0] != '{' || !json.Valid(a.Arguments) {
 		return "", nil, false
 	}
+
 	return a.Tool, a.Arguments, true
 }
 
@@ -159,6 +160,7 @@ func (f *finder) Run(ctx context.Context, call Call) (Result, error) {
 		return Result{Text: "No tool fits. There are tools for: " + strings.Join(f.purposes, ", ") +
 			"; an empty query lists all names."}, nil
 	}
+
 	return Result{Text: strings.TrimSpace(b.String())}, nil
 }
 
@@ -170,6 +172,7 @@ func wordsOf(query string) []string {
 	if len(long) == 0 {
 		return words
 	}
+
 	return long
 }
 
@@ -185,6 +188,7 @@ func (f *finder) names() string {
 		}
 		lines = append(lines, purpose+": "+strings.Join(of, ", "))
 	}
+
 	return strings.Join(lines, "\n")
 }
 
@@ -198,6 +202,7 @@ func some[T any](list []T, name func(T) string) string {
 	if len(list) > most {
 		names = append(names, "…")
 	}
+
 	return strings.Join(names, ", ")
 }
 
@@ -219,6 +224,7 @@ func score(spec Spec, family string, words []string) (n int) {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -241,5 +247,6 @@ func (c caller) Run(_ context.Context, call Call) (Result, error) {
 	if _, ok := c.set.byName[a.Tool]; ok {
 		return Errorf("the arguments of %s must be a JSON object", a.Tool), nil
 	}
+
 	return Errorf("there is no tool %q; find one with %s", a.Tool, SearchTool), nil
 }

@@ -114,6 +114,7 @@ func (s *Set) Validate(name string, args []byte) error {
 	} else if err != nil {
 		return err
 	}
+
 	return nil
 }
 

@@ -50,6 +50,7 @@ func Validate(spec Spec, args json.RawMessage) error {
 	if err != nil {
 		return err
 	}
+
 	return c.Validate(args)
 }
 
@@ -83,6 +84,7 @@ func decodeObject(args json.RawMessage) (map[string]any, error) {
 	if !ok {
 		return nil, errors.New("arguments must be a JSON object")
 	}
+
 	return object, nil
 }
 

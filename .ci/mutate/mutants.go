@@ -32,6 +32,7 @@ func (m mutant) String() string {
 	if len(text) > 100 {
 		text = text[:100] + "…"
 	}
+
 	return fmt.Sprintf("%s:%d  %s: %s", filepath.ToSlash(m.file), m.line, m.what, text)
 }
 

@@ -257,5 +257,6 @@ func above(list []place, n int) []place {
 	if i < 0 {
 		return list
 	}
+
 	return list[:i]
 }

@@ -34,6 +34,7 @@ func (f function) is(name string) bool {
 	if f.receiver != "" {
 		full = path.Base(f.pkg) + "." + f.receiver + "." + f.name
 	}
+
 	return name == full || strings.HasSuffix(full, "."+name) || name == path.Base(f.pkg)+"."+f.name
 }
 
@@ -137,6 +138,7 @@ func counted(tree, rel, module string, next int) (text []byte, found []function,
 	for _, in := range slices.Backward(insertions) {
 		text = slices.Insert(text, in.at, []byte(in.text)...)
 	}
+
 	return text, found, nil
 }
 

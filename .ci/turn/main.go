@@ -103,6 +103,7 @@ func trace(tree, scratch string) ([]function, error) {
 			ran = append(ran, all[id])
 		}
 	}
+
 	return ran, nil
 }
 

@@ -123,6 +123,7 @@ func (w *world) once() (ran []int, err error) {
 	if err := until("the delivery is recorded", func() bool { return w.deliveries() > delivered }); err != nil {
 		return nil, err
 	}
+
 	return w.sample(daemon.Process)
 }
 
@@ -195,6 +196,7 @@ func (w *world) sample(daemon *os.Process) (ran []int, err error) {
 		}
 		ran = append(ran, id)
 	}
+
 	return ran, nil
 }
 

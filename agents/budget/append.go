@@ -37,6 +37,7 @@ func (d *dayFile) append(path string, one line) error {
 	if d.size += int64(n); err != nil {
 		return errors.Join(err, d.close()) // perhaps half a line was written
 	}
+
 	return nil
 }
 

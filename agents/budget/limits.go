@@ -146,6 +146,7 @@ func (r *Reached) Error() string {
 	if r.Next != (Amount{}) {
 		text += " (the next request may take " + strings.Join(next, ", ") + ")"
 	}
+
 	return text
 }
 

@@ -80,6 +80,7 @@ func transcript(entries []*record.Entry, part int) []string {
 	if b.Len() > 0 {
 		parts = append(parts, b.String())
 	}
+
 	return parts
 }
 
@@ -129,6 +130,7 @@ func names(files []message.File) string {
 	for _, f := range files {
 		fmt.Fprintf(&b, " [file %s at %s]", escape.Replace(f.Name), escape.Replace(f.Path))
 	}
+
 	return b.String()
 }
 

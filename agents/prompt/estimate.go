@@ -23,6 +23,7 @@ func (s *estimate) tokens() int {
 	if s.reported == 0 {
 		return counted
 	}
+
 	return max(counted, s.reported+(s.answered-s.reportedAt+s.open)/4)
 }
 

@@ -191,6 +191,7 @@ func (b *Builder) blob(hash string) string {
 	if err != nil {
 		return "[the output was kept in " + record.BlobPath(hash) + ", which cannot be read]"
 	}
+
 	return text
 }
 

@@ -49,6 +49,7 @@ func Measure(ctx *record.Context, sys string) Parts {
 	for _, n := range []*int{&p.System, &p.Summary, &p.Messages, &p.Answers, &p.Calls, &p.Results, &p.Memory} {
 		*n /= 4
 	}
+
 	return p
 }
 

@@ -68,6 +68,7 @@ func fileLine(f message.File, note string) string {
 	if note != "" {
 		line += " (" + note + ")"
 	}
+
 	return escapeText.Replace(oneLine.Replace(clean(line)))
 }
 

@@ -73,6 +73,7 @@ func missing(call record.ToolCall, canceled bool) providers.Result {
 	if canceled {
 		text = canceledText
 	}
+
 	return providers.Result{CallID: call.ID, Name: call.Name, Text: text, IsError: true}
 }
 
@@ -111,5 +112,6 @@ func wrapped(text string) json.RawMessage {
 	if err != nil {
 		panic("prompt: a map of strings cannot be encoded: " + err.Error())
 	}
+
 	return data
 }

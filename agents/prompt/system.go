@@ -48,6 +48,7 @@ func skills(list []Skill) string {
 	if len(list) > most {
 		fmt.Fprintf(&b, "\n- and %d more", len(list)-most)
 	}
+
 	return b.String()
 }
 

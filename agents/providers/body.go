@@ -141,6 +141,7 @@ func NewHead(req *Request, options Options) *Head {
 	for _, t := range req.Tools {
 		size += 128 + len(t.Name) + len(t.Description)*9/8 + len(t.Schema)
 	}
+
 	return &Head{Bytes: append(make([]byte, 0, size), '{'), options: options}
 }
 

@@ -59,6 +59,7 @@ func (f *Failure) Error() string {
 	if f.RequestID != "" {
 		fmt.Fprintf(&b, " (request %s)", f.RequestID)
 	}
+
 	return b.String()
 }
 
@@ -75,5 +76,6 @@ func Classify(provider string, err error) *Failure {
 	if errors.As(err, &f) {
 		return f
 	}
+
 	return &Failure{Kind: Broken, Provider: provider, Err: err}
 }

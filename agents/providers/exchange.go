@@ -311,6 +311,7 @@ func hostOf(address string) string {
 	if err != nil {
 		return address
 	}
+
 	return u.Host
 }
 
@@ -320,6 +321,7 @@ func (x *Exchange) Told(a Answer) *Failure {
 	if n, err := strconv.Atoi(a.Code); err == nil && n >= 400 && n < 600 {
 		f.Status = n
 	}
+
 	return f
 }
 

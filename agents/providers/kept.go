@@ -103,6 +103,7 @@ func clone(h hash.Hash) hash.Hash {
 	if err != nil {
 		panic(err)
 	}
+
 	return c
 }
 

@@ -152,6 +152,7 @@ func short(s string) string {
 	if len(s) > maxMessage {
 		s = strings.ToValidUTF8(s[:maxMessage], "") + "…"
 	}
+
 	return s
 }
 

@@ -161,5 +161,6 @@ func (r *Remote) secrets(key string) []string {
 	for _, value := range r.Service.Headers {
 		s = append(s, value)
 	}
+
 	return s
 }

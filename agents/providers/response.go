@@ -166,6 +166,7 @@ func (c *collector) response(p string, req *Request, end Complete) *Response {
 	if r.Usage == (Usage{}) {
 		r.Usage = EstimateUsage(req, c.chars())
 	}
+
 	return r
 }
 

@@ -60,6 +60,7 @@ func (s Sight) only(req *Request) *Request {
 	if fit == nil {
 		return req
 	}
+
 	return fit
 }
 

@@ -56,6 +56,7 @@ func Parse(file string, data []byte) (Definition, []finding.Finding) {
 	if _, err := tools.NewChecker(tools.Spec{Name: d.Name, Schema: d.InputSchema}); err != nil {
 		f.Bad("inputSchema", ": %v", err)
 	}
+
 	return d, f.Found
 }
 
@@ -84,5 +85,6 @@ func load(file string, data []byte) (Definition, *form.File) {
 	if d.body, err = template.New(d.Name).Option("missingkey=zero").Parse(d.Body); err != nil {
 		f.Tell(finding.Error, "invalid", "", "the text is not a template: "+err.Error(), "")
 	}
+
 	return d, f
 }

@@ -41,6 +41,7 @@ func Tools(list []Definition, h Family, events *event.Stream) []tools.Tool {
 	for i, d := range list {
 		made[i] = &tool{d, h, events}
 	}
+
 	return made
 }
 
@@ -161,6 +162,7 @@ func (t *tool) question(input map[string]any) string {
 	if len(lines) == 0 {
 		return "Begin."
 	}
+
 	return strings.Join(lines, "\n")
 }
 

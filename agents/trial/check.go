@@ -364,6 +364,7 @@ func short(s string) string {
 	if runes := []rune(s); len(runes) > most {
 		return string(runes[:most]) + "…"
 	}
+
 	return s
 }
 

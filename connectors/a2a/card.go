@@ -38,6 +38,7 @@ func base(r *http.Request, a event.Agent) string {
 	if r.TLS != nil {
 		u.Scheme = "https"
 	}
+
 	return u.String()
 }
 

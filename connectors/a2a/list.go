@@ -145,6 +145,7 @@ func (l *listing) page(ctx context.Context, before int64) (next int64, more bool
 	if page.Before == nil {
 		return 0, false, nil
 	}
+
 	return *page.Before, true, nil
 }
 

@@ -107,6 +107,7 @@ func (p *pushes) list(task string) ([]*sdk.PushConfig, error) {
 	for i := range w.Configs {
 		list[i] = &w.Configs[i]
 	}
+
 	return list, err
 }
 
@@ -190,6 +191,7 @@ func target(u *url.URL) string {
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
+
 	return net.JoinHostPort(u.Hostname(), port)
 }
 

@@ -155,6 +155,7 @@ func (c *Connector) find(ctx context.Context, p Peer, ref string) (Published, ev
 	if len(published) == 0 {
 		e.Message = "no agent is published here"
 	}
+
 	return Published{}, event.Agent{}, e
 }
 

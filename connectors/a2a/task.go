@@ -90,6 +90,7 @@ func checkModes(modes []string) error {
 	if len(modes) == 0 || slices.ContainsFunc(modes, readable) {
 		return nil
 	}
+
 	return sdk.NewError(sdk.ErrUnsupportedContentType, "agents answer with "+markdown+"; add it, or text/plain, to acceptedOutputModes")
 }
 
@@ -123,6 +124,7 @@ func content(parts sdk.ContentParts) (text string, files []control.File, err err
 	if text == "" && len(files) == 0 {
 		return "", nil, bad("message.parts is empty")
 	}
+
 	return text, files, nil
 }
 
@@ -132,6 +134,7 @@ func fileName(name string, i int) string {
 	if name == "." || name == "/" || name == ".." {
 		return fmt.Sprintf("file%d", i+1)
 	}
+
 	return name
 }
 

@@ -90,6 +90,7 @@ func (t tasks) continues(ctx context.Context, from call, m *sdk.Message) error {
 	if _, err := t.task(ctx, from, m.TaskID); err != nil {
 		return err
 	}
+
 	return unsupported("each message is a separate task: leave out taskId, and give the contextId to continue the conversation")
 }
 
@@ -125,6 +126,7 @@ func (t tasks) GetTask(ctx context.Context, r *sdk.GetTaskRequest) (*sdk.Task, e
 	if err != nil {
 		return nil, said(err)
 	}
+
 	return shorten(task, r.HistoryLength), nil
 }
 

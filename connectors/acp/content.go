@@ -108,6 +108,7 @@ func baseName(uri string) string {
 	if name := path.Base(uri); name != "." && name != "/" {
 		return name
 	}
+
 	return "file"
 }
 

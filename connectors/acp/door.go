@@ -138,6 +138,7 @@ func (d *Door) session(id acp.SessionId) (*session, error) {
 	if s := d.sessions[id]; s != nil {
 		return s, nil
 	}
+
 	return nil, problem(codeMissing, "this connection has no session %q: open it with session/new or session/load", id)
 }
 

@@ -204,6 +204,7 @@ func (s follower) missed(ctx context.Context, c *control.Client) error {
 	if err == nil {
 		s.tell.draft(d)
 	}
+
 	return err
 }
 

@@ -104,6 +104,7 @@ func (p *prompt) works() bool {
 			return true
 		}
 	}
+
 	return !p.closed
 }
 

@@ -87,6 +87,7 @@ func slash(text string) (name, rest string, ok bool) {
 	if len(word) < 2 || word[0] != '/' || strings.ContainsAny(word[1:], "/.\n") {
 		return "", "", false
 	}
+
 	return word[1:], strings.TrimSpace(rest), true
 }
 

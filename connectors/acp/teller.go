@@ -142,6 +142,7 @@ func unsaid(said, text string) string {
 	if strings.HasPrefix(said, text) {
 		return ""
 	}
+
 	return "\n\n" + text // it was streamed otherwise: what is recorded counts
 }
 
@@ -163,6 +164,7 @@ func (t *teller) begins(thinking bool, d event.Delta) bool {
 	if thinking {
 		said = t.thought
 	}
+
 	return d.Offset == 0 && len(said) > 0 && !strings.HasPrefix(string(said), d.Text)
 }
 

@@ -154,6 +154,7 @@ func (w *wire) withdrawn(session string) bool {
 	if r != nil {
 		r.canceled = true
 	}
+
 	return r != nil
 }
 
@@ -173,6 +174,7 @@ func (w *wire) prompt(session string) *waiting {
 			return r
 		}
 	}
+
 	return nil
 }
 
@@ -186,6 +188,7 @@ func idKey(id json.RawMessage) string {
 	if err != nil {
 		return string(id)
 	}
+
 	return string(key)
 }
 

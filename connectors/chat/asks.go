@@ -37,6 +37,7 @@ func choices(p permission.Pending) (list []Choice) {
 			list = append(list, Choice{clip(c.Text, maxLabel), c.Decision + " " + p.Token})
 		}
 	}
+
 	return list
 }
 
@@ -46,6 +47,7 @@ func (q *approvals) labelled(p permission.Pending) []Choice {
 	for i := range list {
 		list[i].Label = q.voice.t(list[i].Label)
 	}
+
 	return list
 }
 
@@ -219,6 +221,7 @@ func (q *approvals) typed(p permission.Pending) string {
 		word, _, _ := strings.Cut(c.Data, " ")
 		fmt.Fprintf(&b, "- `%s%s %s`: %s\n", q.o.mark(), word, p.Token[:permission.CodeLength], c.Label)
 	}
+
 	return strings.TrimRight(b.String(), "\n")
 }
 
@@ -246,6 +249,7 @@ func (q *approvals) describe(ctx context.Context, p permission.Pending) string {
 			"be allowed here. Read and answer it on the computer:\n\n"+
 			"```\ndaycare permissions show %s\n```", len([]rune(card)), p.Token)
 	}
+
 	return text + "\n\n" + plain.Fenced(card) + offered(p.Request)
 }
 
@@ -261,6 +265,7 @@ func offered(r permission.Request) (text string) {
 				"with no other command in the line."
 		}
 	}
+
 	return text
 }
 
@@ -275,6 +280,7 @@ func (d *Desk) Answer(ctx context.Context, from message.Address, data string) st
 	if !ok || token == "" {
 		return d.voice.t("That button does nothing.")
 	}
+
 	return d.voice.t(d.approvals.decide(ctx, from, decision, token))
 }
 
@@ -337,6 +343,7 @@ func (q *approvals) decide(ctx context.Context, from message.Address, decision p
 	} else {
 		q.cards.take(token) // the result is shown here
 	}
+
 	return q.voice.t(told[decision]) + "."
 }
 
@@ -363,6 +370,7 @@ func (q *approvals) token(from message.Address, code string, decision permission
 	case !q.who.mayAllow(from, found[0], decision):
 		return "", "Only an owner can allow that."
 	}
+
 	return found[0].Token, ""
 }
 

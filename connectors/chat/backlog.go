@@ -199,6 +199,7 @@ func (b *Backlog[T]) first() (a Arrival[T], ok bool) {
 	if len(b.arrived) == 0 {
 		return a, false
 	}
+
 	return b.arrived[0], true
 }
 
@@ -209,6 +210,7 @@ func (b *Backlog[T]) next() (channel string, ok bool) {
 	if len(b.behind) == 0 || len(b.arrived) > 0 && b.arrived[0].Channel == b.behind[0] {
 		return "", false // what arrived first is taken first
 	}
+
 	return b.behind[0], true
 }
 

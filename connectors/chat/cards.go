@@ -118,6 +118,7 @@ func (c *cards) shownAs(channel, remote string) (token string) {
 			return token
 		}
 	}
+
 	return ""
 }
 

@@ -54,6 +54,7 @@ func (cs *commands) read(p Post) (name, rest string, ok bool) {
 	if m == nil || p.Note || len(p.Files) > 0 || m[1] != "/" && m[1] != cs.o.Prefix {
 		return "", "", false
 	}
+
 	return strings.ToLower(m[2]), strings.TrimSpace(m[3]), true
 }
 
@@ -256,6 +257,7 @@ func (cs *commands) switchModel(ctx context.Context, a event.Agent, to string) s
 	if err != nil {
 		return cs.voice.t("I stay with `%s`: %s", a.Model, err)
 	}
+
 	return cs.voice.t("From the next turn on I use `%s`.", now)
 }
 
@@ -307,5 +309,6 @@ func (cs *commands) agents(ctx context.Context, p Post) string {
 	if b.Len() == 0 {
 		return "There are no agents yet."
 	}
+
 	return b.String()
 }

@@ -93,6 +93,7 @@ func (d *Desk) Take(ctx context.Context, deliver message.Deliver, p Post) error 
 	if name, rest, ok := d.commands.read(p); ok {
 		return d.commands.run(ctx, deliver, p, name, rest)
 	}
+
 	return d.pass(ctx, deliver, p)
 }
 
@@ -103,6 +104,7 @@ func (p Post) readable() Post {
 	for i, f := range p.Files {
 		p.Files[i].Name = plain.ReadableLine(f.Name)
 	}
+
 	return p
 }
 
@@ -115,6 +117,7 @@ func (d *Desk) pass(ctx context.Context, deliver message.Deliver, p Post) error 
 	if strings.TrimSpace(in.Text) == "" && len(in.Files) == 0 {
 		return nil // a sticker of a kind that nobody can read, or an empty line
 	}
+
 	return d.deliver(ctx, deliver, p, in)
 }
 
@@ -140,6 +143,7 @@ func (d *Desk) deliver(ctx context.Context, deliver message.Deliver, p Post, in 
 		d.voice.say(ctx, p, "Too many of your messages are waiting, so I did not accept this one, and accept no more until I "+
 			"have caught up. Send it again later.")
 	}
+
 	return nil
 }
 
@@ -162,6 +166,7 @@ func (d *Desk) hand(ctx context.Context, deliver message.Deliver, in message.Inc
 	if in.Agent != "" {
 		d.who.wrote(receipt.Agent, p.From)
 	}
+
 	return nil
 }
 

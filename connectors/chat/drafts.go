@@ -201,6 +201,7 @@ func (ds *drafts) fitting(text string) string {
 			return parts[0]
 		}
 	}
+
 	return text
 }
 
@@ -234,6 +235,7 @@ func (ds *drafts) close(agent string) *draft {
 	if d != nil {
 		d.over = true
 	}
+
 	return d
 }
 

@@ -80,6 +80,7 @@ func (g *fetcher) keep(ctx context.Context, of attached, f File) (message.File, 
 		g.log.Warn("cannot fetch a file", "name", f.Name, "err", err)
 		return message.File{}, errGone
 	}
+
 	return message.File{}, fmt.Errorf("fetch file %s: %w", f.Name, err)
 }
 
@@ -96,6 +97,7 @@ func (g *fetcher) fetch(ctx context.Context, w *watched, f File) (kept message.F
 	if err != nil && limited.N == 0 {
 		return kept, TooLarge
 	}
+
 	return kept, err
 }
 
@@ -123,6 +125,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	if n > 0 {
 		w.stalled.Reset(stallTime)
 	}
+
 	return n, err
 }
 
@@ -133,6 +136,7 @@ func (g *fetcher) failures(of attached, more int) int {
 	if more > 0 {
 		g.failed[of] += more
 	}
+
 	return g.failed[of]
 }
 

@@ -71,6 +71,7 @@ func (w *people) linked(user message.Address) (agent string) {
 	if named, ok := w.host.Linked(user); ok {
 		agent = named
 	}
+
 	return agent
 }
 
@@ -94,6 +95,7 @@ func (w *people) agent(p Post) (string, bool) {
 		own := p.From
 		of, own.ThreadID = &own, ""
 	}
+
 	return w.host.Directory.Find(*of)
 }
 
@@ -105,6 +107,7 @@ func (w *people) home(agent string) (message.Address, bool) {
 	if !ok && w.host.Directory != nil {
 		to, ok = w.host.Directory.Home(agent)
 	}
+
 	return to, ok && to.Connector == w.o.ID
 }
 

@@ -31,5 +31,6 @@ func Translated(language, text string) string {
 	if t, ok := texts()[text][language]; ok {
 		return t
 	}
+
 	return text
 }

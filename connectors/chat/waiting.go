@@ -145,6 +145,7 @@ func (w *waiting) add(in message.Incoming) (kept, first bool, err error) {
 	case w.wake <- struct{}{}:
 	default:
 	}
+
 	return true, false, nil
 }
 

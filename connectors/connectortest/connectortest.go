@@ -364,6 +364,7 @@ func (e *engineDouble) accept(ctx context.Context, it inbox.Item) (r message.Rec
 			return r, fmt.Errorf("the receipt is %+v on local files, and %+v on a volume with a replica", before, r)
 		}
 	}
+
 	return r, nil
 }
 
@@ -395,6 +396,7 @@ func (e *engineDouble) texts() []string {
 	for _, in := range e.messages() {
 		all = append(all, in.Text)
 	}
+
 	return all
 }
 

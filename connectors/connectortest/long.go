@@ -74,5 +74,6 @@ func count(text string) map[string]int {
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) }) {
 		n[word]++
 	}
+
 	return n
 }

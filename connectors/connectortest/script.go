@@ -76,5 +76,6 @@ func (s *Script) Of(begin string) (list []string) {
 			list = append(list, h)
 		}
 	}
+
 	return list
 }

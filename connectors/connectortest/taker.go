@@ -44,6 +44,7 @@ func (e *Taker) Texts() (all []string) {
 	for _, in := range e.Taken {
 		all = append(all, in.Text)
 	}
+
 	return all
 }
 

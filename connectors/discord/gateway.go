@@ -184,6 +184,7 @@ func (a *api) safe(address string) (string, error) {
 	if err != nil || u.Scheme != "wss" && (u.Scheme != "ws" || !strings.HasPrefix(a.Base, "http:")) {
 		return "", errors.New("discord named a gateway that is not encrypted")
 	}
+
 	return strings.TrimRight(address, "/"), nil
 }
 
@@ -217,6 +218,7 @@ func (e *closedError) Error() string {
 	case closeSharding:
 		return "this bot is in too many servers for one connection (4011)"
 	}
+
 	return fmt.Sprintf("discord refuses the connection (%d)", e.code)
 }
 
@@ -236,6 +238,7 @@ func (l *link) read(ctx context.Context) (f frame, err error) {
 	if err := json.Unmarshal(data, &f); err != nil {
 		return f, fmt.Errorf("read the gateway: %w", err)
 	}
+
 	return f, nil
 }
 
@@ -298,6 +301,7 @@ func (l *link) heartbeat(ctx context.Context) error {
 	if s := l.session.Load(); s != nil && s.last.Load() > 0 {
 		last = s.last.Load()
 	}
+
 	return l.write(ctx, opHeartbeat, last)
 }
 

@@ -40,6 +40,7 @@ func menu() (all []map[string]any) {
 			"integration_types": []int{0},
 			"options":           []map[string]any{{"type": textOption, "name": "text", "description": "what the command is about"}}})
 	}
+
 	return all
 }
 
@@ -78,6 +79,7 @@ func (i interaction) from() message.Address {
 	if i.Room.thread() && i.Room.Parent != "" {
 		from.ChannelID, from.ThreadID = i.Room.Parent, i.Channel
 	}
+
 	return from
 }
 
@@ -171,6 +173,7 @@ func (i interaction) post(id string) chat.Post {
 			text += " " + strings.ReplaceAll(s, "\n", " ")
 		}
 	}
+
 	return chat.Post{Key: id, MessageID: id, From: i.from(), Sender: i.who().name(), Text: text, Group: i.Guild != "", Addressed: true}
 }
 

@@ -98,6 +98,7 @@ func (c *Connector) take(ctx context.Context, deliver message.Deliver, a chat.Ar
 	if err != nil || !ok {
 		return err
 	}
+
 	return c.desk.Take(ctx, deliver, p)
 }
 
@@ -249,5 +250,6 @@ func (r reader) files(list []file) (all []chat.File) {
 			return r.api.download(ctx, f.URL)
 		}})
 	}
+
 	return all
 }

@@ -232,6 +232,7 @@ func (r *rooms) user(channel string) string {
 			return user
 		}
 	}
+
 	return ""
 }
 

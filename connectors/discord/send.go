@@ -134,6 +134,7 @@ func fitting(out message.Outgoing) (text string, files []message.File) {
 		}
 		files = append(files, f)
 	}
+
 	return text, files
 }
 
@@ -175,6 +176,7 @@ func titleOf(text string) string {
 	} else if len(r) > 0 {
 		return string(r)
 	}
+
 	return "answer"
 }
 
@@ -241,6 +243,7 @@ func (c pen) Post(ctx context.Context, to message.Address, key, reply, text stri
 	if snowflake.MatchString(reply) && to.ThreadID != reply {
 		p.Reply = &reference{Message: reply}
 	}
+
 	return c.out.deliver(ctx, to, p, nil)
 }
 
@@ -294,6 +297,7 @@ func (c *Connector) Typing(ctx context.Context, to message.Address) error {
 	if err != nil {
 		return err
 	}
+
 	return c.api.call(ctx, request{name: "show typing", method: http.MethodPost, path: "/channels/" + channel + "/typing"}, nil)
 }
 
@@ -306,6 +310,7 @@ func card(text string) []embed {
 		r := []rune(shown)
 		shown = string(r[:len(r)*9/10])
 	}
+
 	return []embed{{shown}}
 }
 

@@ -183,6 +183,7 @@ func (m *mailbox) wait(ctx context.Context) error {
 		<-ended
 		return fmt.Errorf("wait for mail: %w", err)
 	}
+
 	return <-ended
 }
 

@@ -121,6 +121,7 @@ func (o Options) header(id string, out message.Outgoing) mail.Header {
 	if len(refs) > 0 {
 		h.SetMsgIDList("References", refs)
 	}
+
 	return h
 }
 

@@ -25,6 +25,7 @@ func (n nested) Open(parent ast.Node, reader text.Reader, pc parser.Context) (as
 	if depth > mostBlocks {
 		return nil, parser.NoChildren
 	}
+
 	return n.BlockParser.Open(parent, reader, pc)
 }
 
@@ -47,6 +48,7 @@ func (d delimited) Parse(parent ast.Node, block text.Reader, pc parser.Context) 
 	if node != nil {
 		pc.Set(opened, n+1)
 	}
+
 	return node
 }
 
@@ -64,6 +66,7 @@ func (b bracketed) Parse(parent ast.Node, block text.Reader, pc parser.Context) 
 		}
 		pc.Set(brackets, n+1)
 	}
+
 	return b.InlineParser.Parse(parent, block, pc)
 }
 

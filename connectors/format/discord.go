@@ -53,6 +53,7 @@ func discordLink(s span, text string) string {
 	if !strings.HasPrefix(s.link, "http:") && !strings.HasPrefix(s.link, "https:") {
 		return text + trailer(s) // Discord links to nothing else
 	}
+
 	return "[" + strings.ReplaceAll(text, "\n", " ") + "](<" + address + ">)"
 }
 

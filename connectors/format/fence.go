@@ -72,6 +72,7 @@ func (f fence) opensAt(text string) bool {
 	if mark, _ := fenceMark(text[start:]); mark == "" {
 		return false
 	}
+
 	return f.after(text[:start]).mark == "" && f.after(text).mark != ""
 }
 

@@ -76,6 +76,7 @@ func alignments(line []byte) []tables.Alignment {
 		}
 		aligned = append(aligned, alignment(left, right))
 	}
+
 	return aligned
 }
 
@@ -88,6 +89,7 @@ func alignment(left, right bool) tables.Alignment {
 	case right:
 		return tables.AlignRight
 	}
+
 	return tables.AlignNone
 }
 
@@ -118,6 +120,7 @@ func row(line text.Segment, src []byte, aligned []tables.Alignment) *tables.Tabl
 	if line.Len() > 0 {
 		r.AppendChild(r, cellOf(line, src))
 	}
+
 	return r
 }
 
@@ -128,6 +131,7 @@ func bar(src []byte, in text.Segment) int {
 	for at < in.Stop && (src[at] != '|' || src[at-1] == '\\') {
 		at++
 	}
+
 	return at
 }
 
@@ -153,5 +157,6 @@ func cellOf(at text.Segment, src []byte) *tables.TableCell {
 	if at.Len() > 0 {
 		c.Lines().Append(at)
 	}
+
 	return c
 }

@@ -22,6 +22,7 @@ func HTML(source string) string {
 	if err := mail().Render(&b, src, Parser().Parse(text.NewReader(src))); err != nil {
 		return "<pre>" + html.EscapeString(source) + "</pre>"
 	}
+
 	return b.String()
 }
 
@@ -70,6 +71,7 @@ func cellHTML(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.Walk
 	if a := n.(*tables.TableCell).Alignment; a != tables.AlignNone {
 		style = ` style="text-align:` + a.String() + `"`
 	}
+
 	return between("<"+tag+style+">", "</"+tag+">\n")(w, src, n, entering)
 }
 

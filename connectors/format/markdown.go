@@ -56,6 +56,7 @@ func joined(spans []span) []span {
 		out = append(out, first)
 		spans = spans[n:]
 	}
+
 	return out
 }
 
@@ -108,6 +109,7 @@ func flush(n ast.Node) bool {
 	case ast.KindFencedCodeBlock, ast.KindCodeBlock, tables.KindTable, ast.KindList:
 		return true
 	}
+
 	return false
 }
 

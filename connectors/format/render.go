@@ -27,6 +27,7 @@ func Plain(source string) string {
 	for _, s := range parse(source) {
 		b.write(s.text+trailer(s), s.style&quote != 0)
 	}
+
 	return strings.TrimRightFunc(dropBlank(b.String()), unicode.IsSpace)
 }
 

@@ -14,6 +14,7 @@ func UTF16(s string) int {
 	for _, r := range s {
 		n += max(utf16.RuneLen(r), 1)
 	}
+
 	return n
 }
 

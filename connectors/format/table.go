@@ -26,6 +26,7 @@ func (c cell) text() string {
 	for _, s := range c.spans {
 		b.WriteString(strings.ReplaceAll(s.text, "\n", " "))
 	}
+
 	return b.String()
 }
 
@@ -74,6 +75,7 @@ func (w *writer) row(r ast.Node) []cell {
 		inner.inlines(c)
 		row = append(row, cell{joined(inner.spans), c.(*tables.TableCell).Alignment == tables.AlignRight})
 	}
+
 	return row
 }
 

@@ -127,6 +127,7 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 	for _, f := range out.Files {
 		text += fmt.Sprintf("\n[file %s, %d bytes: IRC carries no files]", f.Name, f.Size)
 	}
+
 	return "", c.speak(ctx, out.To.ChannelID, text)
 }
 
@@ -156,6 +157,7 @@ func (c *Connector) beside(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return probe.connect(ctx)
 }
 

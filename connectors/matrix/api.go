@@ -108,6 +108,7 @@ func judge(err error) error {
 	if !errors.As(err, &no) {
 		return err
 	}
+
 	return chat.Judge(err, no.Status, no.RetryAfter)
 }
 

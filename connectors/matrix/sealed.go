@@ -239,6 +239,7 @@ func (c sealed) peek(ctx context.Context, room string, e roomEvent) roomEvent {
 	if err != nil {
 		return e
 	}
+
 	return clear
 }
 
@@ -297,6 +298,7 @@ func session(e roomEvent) string {
 	if err := json.Unmarshal(e.raw, &is); err != nil || is.Content.ID == "" {
 		return e.ID
 	}
+
 	return is.Content.ID
 }
 
@@ -362,6 +364,7 @@ func unsealed(content any, absent error) error {
 	if absent == nil {
 		return &message.NotSent{After: 2 * time.Second, Err: errors.New("the keys of the device are not open yet")}
 	}
+
 	return &message.NotSent{Final: true, Err: fmt.Errorf("the room is encrypted: %w", absent)}
 }
 

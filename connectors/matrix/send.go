@@ -97,6 +97,7 @@ func (c *Connector) post(ctx context.Context, to message.Address, key string, re
 			return id, nil
 		}
 	}
+
 	return c.put(ctx, to.ChannelID, "m.room.message", key, m)
 }
 
@@ -200,6 +201,7 @@ func (c pen) Post(ctx context.Context, to message.Address, key, replyTo, markdow
 	if key == "" {
 		return c.put(ctx, to.ChannelID, "m.room.message", once("notice"), m)
 	}
+
 	return c.post(ctx, to, key, true, m)
 }
 
@@ -238,5 +240,6 @@ func (c *Connector) React(ctx context.Context, to message.Address, messageID, em
 	if is(err, "M_DUPLICATE_ANNOTATION") {
 		return nil
 	}
+
 	return err
 }

@@ -46,6 +46,7 @@ func (a *api) call(ctx context.Context, name, method, path string, params, resul
 	if err != nil {
 		return err
 	}
+
 	return a.send(ctx, c, result)
 }
 
@@ -91,6 +92,7 @@ func (a *api) self(ctx context.Context) (me user, err error) {
 	if err == nil && me.ID == "" {
 		err = errors.New("ask who the bot is: this is not a Mattermost server")
 	}
+
 	return me, err
 }
 

@@ -61,6 +61,7 @@ func (c *Connector) take(ctx context.Context, deliver message.Deliver, a chat.Ar
 	if err != nil || !ok {
 		return err
 	}
+
 	return c.desk.Take(ctx, deliver, p)
 }
 

@@ -164,6 +164,7 @@ func (r *rooms) list(ctx context.Context, channel, query string) ([]post, error)
 	if status(err, http.StatusForbidden, http.StatusNotFound) {
 		err = fmt.Errorf("%w: %w", chat.ErrNoChannel, err)
 	}
+
 	return l.sorted(), err
 }
 

@@ -178,6 +178,7 @@ func (c pen) Post(ctx context.Context, to message.Address, key, _, text string) 
 	if err != nil {
 		return "", err
 	}
+
 	return c.once(ctx, key, true, post{Channel: channel, Root: to.ThreadID, Text: format.Mattermost(text)}, nil)
 }
 

@@ -81,6 +81,7 @@ func (d *Door) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser, 
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("serve the MCP client: %w", err)
 	}
+
 	return nil
 }
 
@@ -153,6 +154,7 @@ func say(err error) error {
 	if e.Hint == "" {
 		return errors.New(e.Message)
 	}
+
 	return fmt.Errorf("%s; %s", e.Message, e.Hint)
 }
 

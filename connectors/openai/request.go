@@ -64,6 +64,7 @@ func (m members) used(name string, v any) (bool, error) {
 	if err := json.Unmarshal(data, v); err != nil {
 		return true, bad(name, "has a value of the wrong type: %.100s", data)
 	}
+
 	return true, nil
 }
 
@@ -285,6 +286,7 @@ func (r *request) items(input []byte) error {
 	if errors.Is(err, errNoList) {
 		return bad("input", "is neither a text nor a list of items")
 	}
+
 	return err
 }
 

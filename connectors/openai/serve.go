@@ -165,6 +165,7 @@ func (c *Connector) address(line control.Line, req request) message.Address {
 	if channel == "" {
 		channel = "default"
 	}
+
 	return message.Address{Connector: c.id, ChannelID: channel, UserID: line.Caller()}
 }
 
@@ -291,6 +292,7 @@ func (a *answer) finish(o event.Outcome) error {
 	case strings.HasSuffix(a.sent.String(), o.Text):
 		return nil
 	}
+
 	return a.say(a.apart() + o.Text)
 }
 
@@ -376,6 +378,7 @@ func (a *answer) event(name string, v any) error {
 	if err != nil {
 		return fmt.Errorf("encode event %s: %w", name, err)
 	}
+
 	return a.write(name, string(data))
 }
 

@@ -142,6 +142,7 @@ func (r request) compose(earlier, now []turn, s seen) (string, []control.File) {
 	if b.Len()+len(text) > inbox.MaxItemBytes && len(text) <= inbox.MaxItemBytes {
 		return text, append(files, control.File{Name: "conversation.md", Data: []byte(b.String())})
 	}
+
 	return b.String() + text, files
 }
 

@@ -73,6 +73,7 @@ func (c *Connector) stream(ctx context.Context) error {
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
+
 	return errors.New("listen: the daemon ended the stream")
 }
 

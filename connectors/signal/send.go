@@ -47,6 +47,7 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 	if len(files) > 0 {
 		params["attachments"] = files
 	}
+
 	return c.say(ctx, out.To, out.Text, params)
 }
 

@@ -112,6 +112,7 @@ func (c pen) Loop(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	return "sent " + c.o.Account + " a note to itself (" + id + "): look for it in Note to Self on your phone", nil
 }
 

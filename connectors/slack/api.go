@@ -48,6 +48,7 @@ func (a *api) call(ctx context.Context, method string, params, result any) error
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", method, err)
 	}
+
 	return a.post(ctx, method, a.secrets.Bot, "application/json; charset=utf-8", bytes.NewReader(body), result)
 }
 

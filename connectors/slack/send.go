@@ -166,6 +166,7 @@ func (c pen) Edit(ctx context.Context, to message.Address, id, markdown string) 
 	if is(err, "message_not_found", "cant_update_message") {
 		return &message.NotSent{Final: true, Err: err}
 	}
+
 	return judge(err)
 }
 

@@ -62,6 +62,7 @@ func (a *api) call(ctx context.Context, method string, params, result any) error
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", method, err)
 	}
+
 	return a.post(ctx, method, "application/json", bytes.NewReader(body), result)
 }
 
@@ -87,6 +88,7 @@ func (a *api) post(ctx context.Context, method, media string, body io.Reader, re
 	if err != nil {
 		return err
 	}
+
 	return a.read(method, answer.Status, answer.Body, result)
 }
 

@@ -134,6 +134,7 @@ func (r *reader) addressed(text string, entities []entity) (rest string, forUs b
 	if head := "@" + me.Username; forUs && len(text) > len(head) && strings.EqualFold(text[:len(head)], head) {
 		text = strings.TrimLeft(text[len(head):], " ,:")
 	}
+
 	return text, forUs
 }
 
@@ -165,6 +166,7 @@ func name(u *user) string {
 	if full == "" {
 		full = u.Username
 	}
+
 	return full
 }
 

@@ -53,6 +53,7 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 	if err := c.sent.Send(out.Key(), steps); err != nil {
 		return "", judge(err)
 	}
+
 	return remoteID, nil
 }
 
@@ -76,6 +77,7 @@ func (s sender) steps(out message.Outgoing, base outgoing) []step {
 	for _, f := range files {
 		all = append(all, func(ctx context.Context) (int64, error) { return s.file(ctx, base, f, "") })
 	}
+
 	return all
 }
 
@@ -240,6 +242,7 @@ func (c pen) Edit(ctx context.Context, to message.Address, id, text string) erro
 	if is(err, http.StatusBadRequest, "message is not modified") {
 		return nil
 	}
+
 	return judge(err)
 }
 

@@ -132,6 +132,7 @@ func (c *Connector) introduce(ctx context.Context) error {
 	if err := c.api.call(ctx, "setMyCommands", map[string]any{"commands": menu}, nil); err != nil && ctx.Err() == nil {
 		c.log.Warn("cannot set the command menu", "err", err)
 	}
+
 	return nil
 }
 

@@ -75,6 +75,7 @@ func (o *approvals) open(m *Model) (event.Ask, int, bool) {
 	if i < 0 {
 		return event.Ask{}, 0, false
 	}
+
 	return m.world.asks[i], i, true
 }
 
@@ -115,6 +116,7 @@ func (o *approvals) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 		}
 		o.from = later(o.from, time.Now().Add(typingPause))
 	}
+
 	return false, nil
 }
 
@@ -183,6 +185,7 @@ func (o *approvals) help(m *Model) string {
 	if o.read {
 		allow = "o once · a always · d deny · ←→ Enter choose · "
 	}
+
 	return allow + next + "↑↓ scroll · Esc later"
 }
 
@@ -236,6 +239,7 @@ func (s *screen) factLines(ask event.Ask, width int) (lines []string) {
 			lines = append(lines, "   "+style.Render(fmt.Sprintf("%-11s", name))+l)
 		}
 	}
+
 	return lines
 }
 
@@ -249,6 +253,7 @@ func (s *screen) requestLines(ask event.Ask, width int) []string {
 	for i := range lines {
 		lines[i] = s.theme.Rule.Render("  │ ") + lines[i]
 	}
+
 	return lines
 }
 
@@ -269,5 +274,6 @@ func (o *approvals) buttons(m *Model, ask event.Ask, width int) (lines []string)
 	if !ask.ExpiresAt.IsZero() {
 		age += " · expires in " + transcript.Elapsed(ask.ExpiresAt.Sub(m.screen.now))
 	}
+
 	return append(lines, t.Dim.Render("   "+age))
 }

@@ -59,6 +59,7 @@ func (c *chooser) found() []option {
 		list[k] = c.options[i]
 		list[k].group = "" // heads say nothing once they are out of order
 	}
+
 	return list
 }
 
@@ -137,6 +138,7 @@ func (c *chooser) rows(m *Model, list []option, width int) (rows []string, at in
 		}
 		rows = append(rows, "   "+line+t.Dim.Render(about))
 	}
+
 	return rows, at
 }
 
@@ -149,6 +151,7 @@ func (c *chooser) about(o option, width, height int) []string {
 	for _, l := range strings.Split(lipgloss.Wrap(markdown.Clean(o.more), max(10, width-6), ""), "\n") {
 		lines = append(lines, "   "+l)
 	}
+
 	return lines[:min(len(lines), height+1)]
 }
 
@@ -157,5 +160,6 @@ func styleAll(s lipgloss.Style, lines []string) []string {
 	for i, l := range lines {
 		out[i] = s.Render(l)
 	}
+
 	return out
 }

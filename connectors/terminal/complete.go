@@ -186,6 +186,7 @@ func likeness(start, path string) int {
 	if s < 0 || s > maxApart {
 		return -1
 	}
+
 	return s + 1
 }
 
@@ -198,6 +199,7 @@ func halfMention(root, text string) string {
 	if _, err := os.Stat(filepath.Join(root, word[1:])); err == nil {
 		return ""
 	}
+
 	return word
 }
 
@@ -226,6 +228,7 @@ func (n *menu) key(m *Model, name string) bool {
 	default:
 		return false
 	}
+
 	return true
 }
 
@@ -257,5 +260,6 @@ func (n *menu) lines(m *Model, width int) []string {
 	if rest := len(n.choices) - first - len(out); rest > 0 {
 		out = append(out, t.Dim.Render(cell("   … "+itoa(rest)+" more", width)))
 	}
+
 	return out
 }

@@ -52,6 +52,7 @@ func (online) take(m *Model) tea.Cmd {
 				m.call.draft(m.talk.agents.shown))
 		}
 	}
+
 	return tea.Batch(cmds...)
 }
 
@@ -87,6 +88,7 @@ func (msg heardAll) take(m *Model) tea.Cmd {
 	if stale {
 		cmds = append(cmds, m.conn.outdate())
 	}
+
 	return tea.Batch(cmds...)
 }
 
@@ -114,5 +116,6 @@ func (msg agentsRead) take(m *Model) tea.Cmd {
 	if m.page == homePage {
 		cmds = append(cmds, m.home.wanted(m))
 	}
+
 	return tea.Batch(cmds...)
 }

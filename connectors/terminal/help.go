@@ -45,6 +45,7 @@ func (h *help) help(m *Model) string {
 	if h.below > 0 {
 		rest = fmt.Sprintf(" (%d more lines)", h.below)
 	}
+
 	return "↑↓ scroll" + rest + " · any other key closes"
 }
 
@@ -101,5 +102,6 @@ func beside(left, right []string, width int) []string {
 		}
 		out[i] = cell(l, width) + r
 	}
+
 	return out
 }

@@ -73,6 +73,7 @@ func (h *home) rows(w *world) []row {
 		}
 		add(a, 0)
 	}
+
 	return rows
 }
 
@@ -91,6 +92,7 @@ func contains(text, words string) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -154,6 +156,7 @@ func (h *home) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 			return h.filterKey(m, k)
 		}
 	}
+
 	return nil
 }
 
@@ -165,6 +168,7 @@ func (h *home) typed(w *world) (text string, ok bool) {
 	if !known(word) || slices.ContainsFunc(w.order, named) {
 		return "", false
 	}
+
 	return "/" + h.filter, true
 }
 
@@ -194,5 +198,6 @@ func (h *home) filterKey(m *Model, k tea.KeyPressMsg) tea.Cmd {
 		h.selected = ""
 		h.move(m.world, 0)
 	}
+
 	return nil
 }

@@ -33,6 +33,7 @@ func (h *home) lines(m *Model, width, height int) []string {
 	for _, r := range rows[h.top:min(len(rows), h.top+height)] {
 		out = append(out, h.line(m, r, col, width))
 	}
+
 	return out
 }
 
@@ -66,6 +67,7 @@ func (c columns) room(width int) int {
 			rest -= w + 1
 		}
 	}
+
 	return rest
 }
 
@@ -112,6 +114,7 @@ func (c columns) cells(texts [10]string) string {
 			parts = append(parts, text)
 		}
 	}
+
 	return strings.Join(parts, " ")
 }
 
@@ -148,6 +151,7 @@ func (h *home) line(m *Model, r row, c columns, width int) string {
 	if a.ID == h.selected {
 		return t.Selected.Render(cell("▌ "+mark+" "+ansi.Strip(c.cells(texts)), width))
 	}
+
 	return "  " + style.Render(mark) + " " + c.cells(texts)
 }
 
@@ -164,6 +168,7 @@ func wakeTime(m *Model, a *agent) string {
 	case d < 12*time.Hour:
 		return at.Local().Format("15:04")
 	}
+
 	return "in " + strings.TrimLeft(transcript.Elapsed(d)[:min(3, len(transcript.Elapsed(d)))], " ")
 }
 
@@ -182,5 +187,6 @@ func (h *home) wanted(m *Model) tea.Cmd {
 		h.asked[a.ID] = *a.LastAt
 		cmds = append(cmds, m.call.said(a.ID, *a.LastAt))
 	}
+
 	return tea.Batch(cmds...)
 }

@@ -88,6 +88,7 @@ func (in *input) update(msg tea.Msg) tea.Cmd {
 	if len(in.pastes) > 0 {
 		in.keepTokens(line, column)
 	}
+
 	return cmd
 }
 
@@ -108,6 +109,7 @@ func (in *input) older() bool {
 	if in.back == 0 {
 		in.kept = in.value()
 	}
+
 	return in.show(in.back + 1)
 }
 

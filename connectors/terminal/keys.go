@@ -40,6 +40,7 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	if m.page == homePage {
 		return m.home.key(m, k)
 	}
+
 	return m.talk.key(m, k)
 }
 
@@ -90,6 +91,7 @@ func (m *Model) anywhere(name string) (tea.Cmd, bool) {
 	default:
 		return nil, false
 	}
+
 	return nil, true
 }
 
@@ -132,6 +134,7 @@ func (m *Model) down() tea.Cmd {
 			return m.show(c.ID)
 		}
 	}
+
 	return m.show(children[0].ID)
 }
 
@@ -142,6 +145,7 @@ func (m *Model) nth(i int) tea.Cmd {
 		m.screen.say(fmt.Sprintf("there is no agent %d in the row above", i+1))
 		return nil
 	}
+
 	return m.show(ids[i])
 }
 
@@ -158,6 +162,7 @@ func (m *Model) interrupt() tea.Cmd {
 		m.leaving = m.screen.now
 		m.screen.say("press Ctrl+C again to leave; the agents continue")
 	}
+
 	return nil
 }
 
@@ -167,6 +172,7 @@ func (w *world) farewell() string {
 	if n := w.count(working); n > 0 {
 		at = count(n, "agent") + " at work. "
 	}
+
 	return at + "Come back with: daycare   stop everything with: daycare stop\n"
 }
 
@@ -192,6 +198,7 @@ func paste(m *Model, msg tea.PasteMsg) tea.Cmd {
 	if m.over != nil || m.page != talkPage {
 		return nil
 	}
+
 	return m.talk.input.paste(msg.Content)
 }
 
@@ -210,6 +217,7 @@ func wheel(m *Model, msg tea.MouseWheelMsg) tea.Cmd {
 		m.home.move(m.world, n/wheelLines)
 		return nil
 	}
+
 	return m.talk.scroll(m, n)
 }
 

@@ -41,6 +41,7 @@ func (m *memory) load() (h hints, known bool) {
 	if m.dir == "" || err != nil || json.Unmarshal(data, &h) != nil {
 		return hints{}, false
 	}
+
 	return h, true
 }
 
@@ -80,6 +81,7 @@ func (m *memory) typed() []string {
 		lines = lines[n:]
 		m.shorten(lines)
 	}
+
 	return lines
 }
 
@@ -93,6 +95,7 @@ func newestOf(lines []string) (n int) {
 		}
 		n++
 	}
+
 	return n
 }
 
@@ -138,6 +141,7 @@ func hintsOf(m *Model) hints {
 			h.Drafts[id] = c.draft
 		}
 	}
+
 	return h
 }
 

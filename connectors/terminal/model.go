@@ -145,6 +145,7 @@ func (m *Model) tick(now time.Time) tea.Cmd {
 			cmds = append(cmds, m.call.wakes())
 		}
 	}
+
 	return tea.Batch(cmds...)
 }
 
@@ -177,6 +178,7 @@ func (m *Model) arrive(first bool) tea.Cmd {
 	case m.page == talkPage:
 		return m.show(m.talk.agents.shown)
 	}
+
 	return nil
 }
 

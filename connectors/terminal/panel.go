@@ -37,6 +37,7 @@ func (p *reading) key(_ *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	default:
 		return true, nil
 	}
+
 	return false, nil
 }
 
@@ -48,6 +49,7 @@ func (p *panel) lines(m *Model, width, height int) []string {
 	for _, l := range p.text[p.top:min(len(p.text), p.top+height-1)] {
 		out = append(out, cellMax("   "+oneRow.Replace(markdown.Clean(l)), width))
 	}
+
 	return out
 }
 

@@ -116,6 +116,7 @@ func grouped(n int) string {
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
+
 	return s
 }
 
@@ -125,6 +126,7 @@ func (ps pastes) packed(shown string) string {
 	for _, p := range ps {
 		pairs = append(pairs, p.token, pack(p.text))
 	}
+
 	return strings.NewReplacer(pairs...).Replace(shown)
 }
 
@@ -136,6 +138,7 @@ func (ps pastes) refold(text string) string {
 			return ps.refold(before) + pack(p.text) + ps.refold(after)
 		}
 	}
+
 	return packedAs(text)
 }
 
@@ -171,6 +174,7 @@ func (ps pastes) mend(shown string, at int, forward bool) (string, int) {
 	if at >= len(in) {
 		now = len(out)
 	}
+
 	return string(out), min(now, len(out))
 }
 
@@ -182,6 +186,7 @@ func (ps pastes) at(text []rune) []rune {
 			return t
 		}
 	}
+
 	return nil
 }
 
@@ -195,6 +200,7 @@ func (ps pastes) head(text []rune) int {
 		}
 		most = max(most, n)
 	}
+
 	return most
 }
 
@@ -210,6 +216,7 @@ func (ps pastes) tail(text []rune) int {
 		}
 		most = max(most, n)
 	}
+
 	return most
 }
 
@@ -224,6 +231,7 @@ func (in *input) paste(text string) tea.Cmd {
 	if folds(text) {
 		text = in.pastes.add(text)
 	}
+
 	return in.update(tea.PasteMsg{Content: text})
 }
 

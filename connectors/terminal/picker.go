@@ -46,6 +46,7 @@ func (p *picker) found(m *Model) []*agent {
 	for i, h := range hits {
 		list[i] = h.a
 	}
+
 	return list
 }
 
@@ -71,6 +72,7 @@ func fuzzy(query, text string) int {
 		score += i - from
 		i++
 	}
+
 	return score
 }
 
@@ -125,5 +127,6 @@ func (p *picker) lines(m *Model, width, height int) []string {
 	if len(list) == 0 {
 		out = append(out, t.Dim.Render("   nobody"))
 	}
+
 	return out
 }

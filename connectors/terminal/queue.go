@@ -51,6 +51,7 @@ func (q *queue) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	case "e", "enter":
 		return true, m.talk.unsend(m, c.agent, w)
 	}
+
 	return false, nil
 }
 
@@ -77,5 +78,6 @@ func (q *queue) lines(m *Model, width, height int) []string {
 		}
 		out = append(out, cell("   "+line, width))
 	}
+
 	return out
 }

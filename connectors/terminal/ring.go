@@ -36,6 +36,7 @@ func (r *ring) list(w *world, shown string) []string {
 			ids = append(ids, a.ID)
 		}
 	}
+
 	return ids
 }
 
@@ -49,6 +50,7 @@ func (r *ring) next(w *world, shown string, n int) string {
 	if i < 0 {
 		return ids[0]
 	}
+
 	return ids[((i+n)%len(ids)+len(ids))%len(ids)]
 }
 
@@ -66,5 +68,6 @@ func (r *ring) before(w *world, gone string) string {
 			return a.ID
 		}
 	}
+
 	return ""
 }

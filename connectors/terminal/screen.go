@@ -76,6 +76,7 @@ func (s *screen) mark(a *agent) (string, lipgloss.Style) {
 	case ended:
 		return "✝", t.Dim
 	}
+
 	return "·", t.Dim
 }
 
@@ -86,6 +87,7 @@ func (s *screen) inboxText(a *agent) string {
 	if a.OldestAt == nil {
 		return fmt.Sprint(a.Queued)
 	}
+
 	return fmt.Sprintf("%d %s", a.Queued, s.age(a.OldestAt))
 }
 
@@ -103,6 +105,7 @@ func (s *screen) age(at *time.Time) string {
 	case d < 24*time.Hour && d >= time.Hour:
 		return fmt.Sprintf("%dh", int(d.Hours()))
 	}
+
 	return transcript.Elapsed(d)
 }
 
@@ -131,6 +134,7 @@ func money(usd float64) string {
 	case usd < 10:
 		return fmt.Sprintf("$%.4f", usd)
 	}
+
 	return fmt.Sprintf("$%.2f", usd)
 }
 

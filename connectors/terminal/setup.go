@@ -73,6 +73,7 @@ func setupCommand(m *Model, _ string) tea.Cmd {
 		m.screen.say("set a model up with: daycare init")
 		return nil
 	}
+
 	return m.background.offers(m.opts.Setup, true)
 }
 
@@ -107,6 +108,7 @@ func sentences(text string) string {
 			list = append(list, strings.ToUpper(line[:1])+line[1:]+".")
 		}
 	}
+
 	return strings.Join(list, " ")
 }
 
@@ -116,6 +118,7 @@ func (msg missedRead) take(m *Model) tea.Cmd {
 		m.world.missed = sentences(msg.what + "\n" + msg.do)
 		m.screen.warn(msg.what + "; /status says more")
 	}
+
 	return nil
 }
 

@@ -50,6 +50,7 @@ func sideOf(m *Model, height int) []sideRow {
 	for len(s.rows) < height {
 		s.add("")
 	}
+
 	return s.rows[:height]
 }
 
@@ -60,6 +61,7 @@ func besideTalk(m *Model, lines []string) []string {
 	for i, r := range sideOf(m, len(lines)) {
 		out[i] = cell(lines[i], width) + bar + r.text
 	}
+
 	return out
 }
 
@@ -113,6 +115,7 @@ func contextOf(tokens int64, a *agent) string {
 	if p == "" {
 		return thousands(tokens)
 	}
+
 	return p + " of " + thousands(a.Window)
 }
 

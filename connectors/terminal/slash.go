@@ -76,6 +76,7 @@ func (m *Model) command(text string) tea.Cmd {
 			return c.run(m, strings.TrimSpace(arg))
 		}
 	}
+
 	return m.call.expand(m.page, m.talk.agents.shown, text)
 }
 
@@ -113,6 +114,7 @@ func (msg expanded) take(m *Model) tea.Cmd {
 	if m.page == talkPage && m.talk.agents.shown == msg.agent && m.talk.input.empty() {
 		m.talk.input.set(msg.typed)
 	}
+
 	return nil
 }
 

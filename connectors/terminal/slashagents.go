@@ -118,6 +118,7 @@ func (msg killed) take(m *Model) tea.Cmd {
 		m.ring.forget(id)
 		delete(m.talk.agents.all, id)
 	}
+
 	return tea.Batch(cmds...)
 }
 
@@ -127,6 +128,7 @@ func (w *world) family(id string) []*agent {
 	for _, c := range w.children(id) {
 		list = append(append(list, c), w.family(c.ID)...)
 	}
+
 	return list
 }
 

@@ -165,6 +165,7 @@ func placeOption(m *Model, agent string, p transcript.Place) option {
 		}
 		return m.call.rewind(agent, strconv.FormatInt(p.Seq, 10), what)
 	}
+
 	return o
 }
 

@@ -66,6 +66,7 @@ func (a *conversations) get(id string) *conversation {
 		c = &conversation{agent: id, text: transcript.New()}
 		a.all[id] = c
 	}
+
 	return c
 }
 
@@ -99,6 +100,7 @@ func (m *Model) show(id string) tea.Cmd {
 	if !c.text.Loaded() {
 		kind = afresh
 	}
+
 	return tea.Batch(m.call.history(id, 0, kind), m.call.inbox(id), m.call.draft(id))
 }
 
@@ -148,6 +150,7 @@ func (a *conversations) fetch(m *Model, agent string) tea.Cmd {
 	if due.Draft {
 		cmds = append(cmds, m.call.draft(agent))
 	}
+
 	return tea.Batch(cmds...)
 }
 
@@ -169,6 +172,7 @@ func (a *conversations) takePage(m *Model, msg historyRead) tea.Cmd {
 	if msg.agent == a.shown && m.page == talkPage {
 		m.world.looked(msg.agent)
 	}
+
 	return nil
 }
 
@@ -224,6 +228,7 @@ func (a *conversations) born(m *Model, id string, msg sent) tea.Cmd {
 		m.ring.visit(id)
 		m.link.follow(id)
 	}
+
 	return tea.Batch(m.call.history(id, 0, newest), m.call.inbox(id), m.call.draft(id))
 }
 
@@ -252,6 +257,7 @@ func (p *talk) submit(m *Model, later bool) tea.Cmd {
 	case later:
 		return p.say(m, c, text, message.Followup)
 	}
+
 	return p.say(m, c, text, "")
 }
 

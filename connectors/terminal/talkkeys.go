@@ -61,6 +61,7 @@ func (p *talk) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	if in.shown() == "/" {
 		cmd = tea.Batch(cmd, m.call.commands()) // one may have been written just now
 	}
+
 	return cmd
 }
 
@@ -101,6 +102,7 @@ func (p *talk) sendLater(m *Model) tea.Cmd {
 	default:
 		return p.submit(m, true)
 	}
+
 	return nil
 }
 

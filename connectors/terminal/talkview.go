@@ -33,6 +33,7 @@ func (p *talk) lines(m *Model, width, height int) ([]string, *tea.Cursor) {
 	if f.cursor != nil {
 		f.cursor.Y += len(lines)
 	}
+
 	return append(lines, f.lines...), f.cursor
 }
 
@@ -58,6 +59,7 @@ func (p *conversations) childOf(m *Model, call string) (transcript.Child, bool) 
 	if a.rank() <= working {
 		c.Doing = m.world.stateText(a)
 	}
+
 	return c, true
 }
 
@@ -72,6 +74,7 @@ func indented(lines []string) []string {
 	for i, l := range lines {
 		out[i] = "  " + l
 	}
+
 	return out
 }
 
@@ -99,6 +102,7 @@ func (p *talk) textLines(m *Model, width, height int) []string {
 		more := t.Selected.Render(" ↓ more below · Esc goes to the end ")
 		out[height-1] = strings.Repeat(" ", max(0, width-ansi.StringWidth(more)-2)) + more
 	}
+
 	return out
 }
 
@@ -133,6 +137,7 @@ func (c *conversation) welcome(m *Model, width int) []string {
 		text = append(text, "")
 		say(t.Warn, m.world.missed)
 	}
+
 	return text
 }
 
@@ -199,6 +204,7 @@ func (c *conversation) family(m *Model, width int) []string {
 		line := "  " + style.Render(sign) + " " + a.Handle + " " + title(a) + t.Dim.Render("  "+took+m.world.stateText(a))
 		lines = append(lines, ansi.Truncate(line, width, "…"))
 	}
+
 	return lines
 }
 
@@ -265,6 +271,7 @@ func (c *conversation) doing(m *Model, width int) []string {
 	if !turn.Began.IsZero() {
 		took = "  " + transcript.Elapsed(m.screen.now.Sub(turn.Began))
 	}
+
 	return []string{"", t.Accent.Render(" ● "+markdown.OneLine(word, width-30)) + t.Dim.Render(took+"  Esc stops")}
 }
 
@@ -289,6 +296,7 @@ func (p *talk) status(m *Model) string {
 			some = append(some, p)
 		}
 	}
+
 	return strings.Join(some, " · ")
 }
 
@@ -308,6 +316,7 @@ func thousands(tokens int64) string {
 	case tokens < 1000:
 		return fmt.Sprintf("%d tokens", tokens)
 	}
+
 	return strings.Replace(fmt.Sprintf("%.1fk tokens", float64(tokens)/1000), ".0k", "k", 1)
 }
 
@@ -332,5 +341,6 @@ func (p *talk) help(m *Model) string {
 	case c.busy(m):
 		return "Esc stops · Ctrl+←→ other agents · Ctrl+G all · Shift+↑ opens cards · ? help"
 	}
+
 	return "/ commands · @ files · ! shell · Ctrl+←→ other agents · Ctrl+G all · Ctrl+P finds · ? help"
 }

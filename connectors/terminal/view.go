@@ -100,6 +100,7 @@ func drawTabs(m *Model, ids []string, room int) string {
 	if from > 0 {
 		out = t.Dim.Render("‹") + out
 	}
+
 	return cell(out, room) + " "
 }
 
@@ -133,6 +134,7 @@ func drawBadges(m *Model) string {
 	if len(parts) == 0 {
 		return ""
 	}
+
 	return strings.Join(parts, "  ") + " "
 }
 
@@ -162,6 +164,7 @@ func drawStatus(m *Model, width int) string {
 	if m.page == homePage {
 		return t.Dim.Render(cell(homeStatus(m), width))
 	}
+
 	return t.Dim.Render(cell(m.talk.status(m), width))
 }
 
@@ -179,6 +182,7 @@ func homeStatus(m *Model) string {
 	if m.home.filter != "" || m.home.asking {
 		s = " / " + m.home.filter + "▏ " + s
 	}
+
 	return s
 }
 
@@ -200,6 +204,7 @@ func drawHelp(m *Model, width int) string {
 	default:
 		text = m.talk.help(m)
 	}
+
 	return t.Dim.Render(cell(" "+fitting(text, width-1), width))
 }
 
@@ -210,5 +215,6 @@ func fitting(text string, width int) string {
 	for len(parts) > 2 && ansi.StringWidth(strings.Join(parts, " · ")) > width {
 		parts = append(parts[:len(parts)-2], parts[len(parts)-1])
 	}
+
 	return strings.Join(parts, " · ")
 }

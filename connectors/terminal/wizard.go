@@ -60,6 +60,7 @@ func (w *wizard) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 			return false, w.apply(m)
 		}
 	}
+
 	return false, nil
 }
 
@@ -86,6 +87,7 @@ func (w *wizard) choose(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 			return true, m.key(k)
 		}
 	}
+
 	return false, nil
 }
 
@@ -97,6 +99,7 @@ func (w *wizard) chosen(m *Model) tea.Cmd {
 		w.ask(field{title: "its address", suggested: o.Address, about: "It usually ends with /v1.", next: (*wizard).addressed})
 		return nil
 	}
+
 	return w.askKey(m)
 }
 
@@ -192,6 +195,7 @@ func (w *wizard) edit(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	default:
 		f.text += k.Text
 	}
+
 	return nil
 }
 
@@ -224,6 +228,7 @@ func (w *wizard) help(*Model) string {
 	case stepTry:
 		return "Esc stops"
 	}
+
 	return "Enter goes back · w saves it anyway"
 }
 
@@ -261,6 +266,7 @@ func (w *wizard) lines(m *Model, width, height int) []string {
 	if w.trouble != "" {
 		say(t.Bad, w.trouble)
 	}
+
 	return out[:min(len(out), height)]
 }
 
@@ -270,6 +276,7 @@ func (f *field) shown(width int) string {
 	if f.hidden {
 		text = []rune(strings.Repeat("•", min(len(text), 40)))
 	}
+
 	return markdown.OneLine(string(text[max(0, len(text)-max(1, width)):]), max(1, width))
 }
 

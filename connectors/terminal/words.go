@@ -63,6 +63,7 @@ func (w *world) stateText(a *agent) string {
 		}
 		return "idle"
 	}
+
 	return string(a.State)
 }
 
@@ -91,6 +92,7 @@ func (w *world) readWhen(agent string, x event.Waiting) string {
 	case interrupt:
 		return "it stops and reads this"
 	}
+
 	return "read at its next step"
 }
 
@@ -112,5 +114,6 @@ func enterHelp(queue string) string {
 	case interrupt:
 		return "Enter: it stops and reads this · Tab: when it is done"
 	}
+
 	return "Enter: it reads this at its next step · Tab: when it is done"
 }

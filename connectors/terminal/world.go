@@ -56,6 +56,7 @@ func (a *agent) rank() rank {
 		}
 		return idle
 	}
+
 	return working
 }
 
@@ -134,6 +135,7 @@ func serials(handle string) []int {
 		}
 		path = append(path, n)
 	}
+
 	return path
 }
 
@@ -177,6 +179,7 @@ func (w *world) event(e control.RawEvent) (stale, call bool) {
 		})
 		return true, true
 	}
+
 	return true, false
 }
 
@@ -250,6 +253,7 @@ func (w *world) children(id string) []*agent {
 			list = append(list, a)
 		}
 	}
+
 	return list
 }
 
@@ -261,5 +265,6 @@ func (w *world) count(r rank) int {
 			n++
 		}
 	}
+
 	return n
 }

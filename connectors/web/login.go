@@ -136,6 +136,7 @@ func (d *Door) use(token string) error {
 		pause := min(firstPause<<min(d.wrong-freeTries, 10), longestPause)
 		d.until = crash.Now().Add(pause)
 	}
+
 	return fault.WrongLogin
 }
 
@@ -180,6 +181,7 @@ func session(name string, t apitoken.Token, used time.Time) control.Session {
 	if !used.Before(t.Created.Time) { // not of an earlier one with this name
 		s.LastAt = &used
 	}
+
 	return s
 }
 
@@ -192,5 +194,6 @@ func browserName(userAgent string) string {
 			return b.name
 		}
 	}
+
 	return "browser"
 }

@@ -54,6 +54,7 @@ func readable(s string) string {
 		}
 		b.WriteRune(r)
 	}
+
 	return b.String()
 }
 
@@ -103,6 +104,7 @@ func flat(n ast.Node, src []byte) (all []byte) {
 			c = c.NextSibling()
 		}
 	}
+
 	return all
 }
 
@@ -207,6 +209,7 @@ func language(name []byte) string {
 	if len(name) > 20 {
 		return ""
 	}
+
 	return string(name)
 }
 

@@ -144,5 +144,6 @@ func withoutURL(err error) error {
 	if errors.As(err, &e) {
 		return e.Err
 	}
+
 	return err
 }

@@ -149,6 +149,7 @@ func pipeOf(text string) *parse.PipeNode {
 	if err != nil {
 		panic(fmt.Sprintf("webhook: template call %q: %v", text, err)) // identifiers and quoted strings always parse
 	}
+
 	return trees[""].Root.Nodes[0].(*parse.ActionNode).Pipe
 }
 

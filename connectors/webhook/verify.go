@@ -196,6 +196,7 @@ func hexMAC(header string) [][]byte {
 	if err != nil || len(mac) != sha256.Size {
 		return nil
 	}
+
 	return [][]byte{mac}
 }
 

@@ -94,6 +94,7 @@ func New(o Options, secret func(name string) string, log *slog.Logger) (*Connect
 	if err := c.secrets(); err != nil {
 		return nil, err
 	}
+
 	return c, nil
 }
 

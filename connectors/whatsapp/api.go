@@ -72,6 +72,7 @@ func (a *api) call(ctx context.Context, name, method, path string, params, resul
 	if err != nil {
 		return err
 	}
+
 	return a.send(ctx, c, result)
 }
 

@@ -51,6 +51,7 @@ func textTo(user, shown, reply string) body {
 	if reply != "" {
 		b["context"] = map[string]string{"message_id": reply}
 	}
+
 	return b
 }
 
@@ -233,6 +234,7 @@ func (s *sender) seen(ctx context.Context, id string, typing bool) error {
 	if typing {
 		b["typing_indicator"] = map[string]string{"type": "text"}
 	}
+
 	return s.api.call(ctx, "mark as read", http.MethodPost, "/"+s.api.number+"/messages", b, nil)
 }
 
@@ -242,6 +244,7 @@ func (c *Connector) Typing(ctx context.Context, where message.Address) error {
 	if id == "" {
 		return nil // WhatsApp shows it under a message of theirs
 	}
+
 	return c.out.seen(ctx, id, true)
 }
 

@@ -112,6 +112,7 @@ func (s *state) save() error {
 	if err != nil {
 		return err
 	}
+
 	return s.keeper.Save(s.connector, stateFile, append(data, '\n'))
 }
 
@@ -208,5 +209,6 @@ func (s *state) sent(key string) string {
 			return c.id
 		}
 	}
+
 	return ""
 }

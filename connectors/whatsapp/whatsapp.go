@@ -127,6 +127,7 @@ func (c *Connector) explain(err error) error {
 		return fmt.Errorf("%w\nthe access token expired or was revoked: make one of a system user, without an expiry, then: "+
 			"daycare auth set %s", err, c.o.ID)
 	}
+
 	return err
 }
 

@@ -54,6 +54,7 @@ func (s archives) page(ctx context.Context, of string, form []element, set eleme
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+
 	return s.request("set", to, what.with(set), finish)
 }
 
@@ -70,6 +71,7 @@ func rsm(n int, after string, last bool) element {
 	if last {
 		set = set.with(node(nsRSM, "before"))
 	}
+
 	return set
 }
 

@@ -95,6 +95,7 @@ func contains(list []string, address string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 

@@ -84,6 +84,7 @@ func (e element) attr(name string) string {
 			return a.Value
 		}
 	}
+
 	return ""
 }
 
@@ -94,6 +95,7 @@ func (e element) kid(space, name string) (element, bool) {
 			return k, true
 		}
 	}
+
 	return element{}, false
 }
 
@@ -110,6 +112,7 @@ func (e element) down(path ...xml.Name) element {
 			return element{}
 		}
 	}
+
 	return e
 }
 

@@ -144,6 +144,7 @@ func (f *flow) find(key string) *sent {
 			return s
 		}
 	}
+
 	return nil
 }
 

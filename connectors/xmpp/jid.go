@@ -69,6 +69,7 @@ func bareOf(s string) string {
 	if err != nil {
 		return ""
 	}
+
 	return j.bare()
 }
 

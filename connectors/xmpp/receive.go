@@ -130,6 +130,7 @@ func stanzaID(m element, by string) string {
 			return k.attr("id")
 		}
 	}
+
 	return ""
 }
 

@@ -75,6 +75,7 @@ func (s rooms) missing() (all []string) {
 			all = append(all, address)
 		}
 	}
+
 	return all
 }
 
@@ -270,6 +271,7 @@ func (s rooms) room(address string) (r *room, nick string) {
 	if r = s.flow.rooms[address]; r != nil {
 		nick = r.nick
 	}
+
 	return r, nick
 }
 
@@ -281,6 +283,7 @@ func feature(info element, name string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 

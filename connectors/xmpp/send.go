@@ -71,6 +71,7 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 	if err := c.sent.Send(out.Key(), steps); err != nil {
 		return "", err
 	}
+
 	return out.Key(), nil
 }
 
@@ -184,6 +185,7 @@ func (c pen) Post(ctx context.Context, to message.Address, key, _, text string) 
 	if key == "" {
 		key = "notice-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	}
+
 	return key, c.speak(ctx, to, key, before, node(nsClient, "body").saying(format.Plain(text)))
 }
 
@@ -214,6 +216,7 @@ func (c *Connector) Typing(_ context.Context, to message.Address) error {
 	if s == nil || s.ended() || contains(c.o.Rooms, to.ChannelID) {
 		return nil
 	}
+
 	return s.put(node(nsClient, "message", "to", to.ChannelID, "type", "chat").with(node(nsStates, "composing"), node(nsHints, "no-store")))
 }
 

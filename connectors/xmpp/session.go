@@ -158,6 +158,7 @@ func (s *session) explain(err error) error {
 	if errors.As(err, &f) && f.Condition == "conflict" {
 		return fmt.Errorf("%w\nanother program has logged in as %s: stop it, or give daycare an account of its own", err, s.flow.me)
 	}
+
 	return fmt.Errorf("read from the server of %s: %w", s.flow.me.domain, err)
 }
 

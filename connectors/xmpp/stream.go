@@ -133,6 +133,7 @@ func streamError(e element) error {
 			f.Condition = k.XMLName.Local
 		}
 	}
+
 	return f
 }
 
@@ -314,5 +315,6 @@ func refused(e element) error {
 			r.Condition = k.XMLName.Local
 		}
 	}
+
 	return r
 }

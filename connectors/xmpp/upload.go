@@ -69,6 +69,7 @@ func (f *files) checked(address string) (*url.URL, error) {
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && !(u.Scheme == "http" && f.plain) {
 		return nil, errors.New("want an https:// address of a file")
 	}
+
 	return u, nil
 }
 
@@ -100,6 +101,7 @@ func withoutAddress(err error) error {
 	if errors.As(err, &e) {
 		return e.Err
 	}
+
 	return err
 }
 
@@ -111,6 +113,7 @@ func nameOf(address string) string {
 	if name := path.Base(u.Path); name != "." && name != "/" {
 		return name
 	}
+
 	return "file"
 }
 

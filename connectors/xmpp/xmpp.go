@@ -272,6 +272,7 @@ func (c *Connector) explain(err error) error {
 	if errors.As(err, &no) {
 		return fmt.Errorf("%w\ncheck the password of %s: daycare auth set %s", err, c.me, c.o.ID)
 	}
+
 	return err
 }
 

@@ -196,6 +196,7 @@ func (x *Index) Remove(id string) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil // someone else took it away
 	}
+
 	return to, err
 }
 

@@ -274,6 +274,7 @@ func canonical(s string) string {
 	if !strings.Contains(s, "/") {
 		s += "/"
 	}
+
 	return s
 }
 

@@ -150,6 +150,7 @@ func (f *indexFile) descriptor(id string, now beneath.Stamp) (Descriptor, bool) 
 	if !ok || known.descriptor == (beneath.Stamp{}) || known.descriptor != now {
 		return Descriptor{}, false
 	}
+
 	return known.text.unpack()
 }
 

@@ -68,5 +68,6 @@ func (s *scan) lastGood(id string) *Descriptor {
 	if !ok || !d.kept() || d.ID != "" && d.ID != id {
 		return nil
 	}
+
 	return &d
 }

@@ -108,6 +108,7 @@ func ordered(handle string) string {
 	for part := range strings.SplitSeq(strings.TrimSuffix(handle, "/"), "/") {
 		fmt.Fprintf(&b, "\x00%03d%s", len(part), part)
 	}
+
 	return b.String()
 }
 

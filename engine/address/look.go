@@ -73,6 +73,7 @@ func (u *unread) get(id string) (Meta, bool) {
 	if !ok && u.partial() && ValidID(id) {
 		return u.one(id)
 	}
+
 	return m, ok
 }
 

@@ -45,5 +45,6 @@ func sorted(all []numbered) []string {
 	for i, a := range all {
 		ids[i] = a.id
 	}
+
 	return ids
 }

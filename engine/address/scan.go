@@ -408,6 +408,7 @@ func (s *scan) number(read []*reading) error {
 	if len(fresh) == 0 {
 		return nil
 	}
+
 	return s.handles.sync()
 }
 

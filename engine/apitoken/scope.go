@@ -24,6 +24,7 @@ func Names(scopes []Scope) string {
 	for i, s := range scopes {
 		names[i] = string(s)
 	}
+
 	return strings.Join(names, ", ")
 }
 

@@ -66,6 +66,7 @@ func unpack(from io.Reader, to *os.Root, room int64) (Head, error) {
 	if err != nil {
 		return u.head, fmt.Errorf("%w: %w", ErrBad, err)
 	}
+
 	return u.head, nil
 }
 
@@ -78,6 +79,7 @@ func atEnd(r io.Reader) error {
 	if err == nil && n == maxTail {
 		err = errors.New("there is data after its last file")
 	}
+
 	return err
 }
 

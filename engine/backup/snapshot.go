@@ -354,6 +354,7 @@ func (s *snapshot) reopen(f seen, name string) (*os.File, error) {
 	if err == nil && !os.SameFile(info, f.info) {
 		err = errors.Join(beneath.ErrRace, file.Close())
 	}
+
 	return file, err
 }
 

@@ -290,5 +290,6 @@ func Reason(err error) error {
 	if errors.As(err, &p) {
 		return p.Err
 	}
+
 	return err
 }

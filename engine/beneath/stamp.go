@@ -32,6 +32,7 @@ func StampOf(info fs.FileInfo) Stamp {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		s.Ino = st.Ino
 	}
+
 	return s
 }
 
@@ -56,6 +57,7 @@ func (s Stamp) Lasts(looked time.Time) bool {
 	if s.Changed%int64(time.Second) == 0 {
 		least = coarse
 	}
+
 	return looked.UnixNano()-s.Changed > int64(least)
 }
 

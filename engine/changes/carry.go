@@ -212,6 +212,7 @@ func (s Store) write(dir *os.Root, name string, to State, unchanged func() error
 	if err != nil {
 		return err
 	}
+
 	return disk.ReplaceIn("changes.file", dir, name, content, disk.InOptions{Mode: to.Mode, Exact: true, Check: unchanged})
 }
 
@@ -222,6 +223,7 @@ func remove(dir *os.Root, name string, unchanged func() error) error {
 	if err := dir.Remove(name); err != nil {
 		return err
 	}
+
 	return disk.SyncIn("changes.file", dir, ".")
 }
 

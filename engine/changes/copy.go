@@ -167,6 +167,7 @@ func RemoveAll(at workspace.Place) error {
 	if err != nil {
 		return nil
 	}
+
 	return Discard(home)
 }
 
@@ -463,6 +464,7 @@ func (c Copy) writeBase(vol *disk.Volume, files []file) error {
 	for _, f := range files {
 		_ = encoder.Encode(f) // strings and numbers
 	}
+
 	return vol.WriteFile("changes", filepath.Join(c.Dir, baseName), []byte(b.String()))
 }
 

@@ -34,6 +34,7 @@ func (c Change) Kind() string {
 	case c.Now.Missing():
 		return "removed"
 	}
+
 	return "changed"
 }
 
@@ -55,6 +56,7 @@ func (c Change) Why() string {
 	case c.There != c.Base:
 		return Meanwhile
 	}
+
 	return ""
 }
 
@@ -196,6 +198,7 @@ func content(dir *os.Root, path string, want State) ([]byte, error) {
 	if err == nil && got != want {
 		err = fmt.Errorf("%s changed while it was read; try again", path)
 	}
+
 	return data, err
 }
 
@@ -205,5 +208,6 @@ func (c Copy) text(of State) ([]byte, error) {
 	if err == nil && StateOf(data, of.Mode) != of {
 		err = fmt.Errorf("the kept text %s is damaged", of.SHA256[:12])
 	}
+
 	return data, err
 }

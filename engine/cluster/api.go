@@ -124,6 +124,7 @@ func readBody(r *http.Request) ([]byte, error) {
 	if err == nil && len(body) > askMost {
 		err = fmt.Errorf("a request of over %d bytes cannot be sent to another machine", askMost)
 	}
+
 	return body, err
 }
 

@@ -102,6 +102,7 @@ func (c *cards) Number(handle, id string) (string, error) {
 	if err != nil || owner != id {
 		return "", err
 	}
+
 	return c.first(ctx, c.keep.handles.agents, numberKey+id, handle)
 }
 
@@ -388,5 +389,6 @@ func (c *cards) again(ctx context.Context, key, value string) error {
 	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		return nil
 	}
+
 	return err
 }

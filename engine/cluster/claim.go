@@ -130,6 +130,7 @@ func (l links) before(ctx context.Context, agent string, head logged) logged {
 			return newest
 		}
 	}
+
 	return head
 }
 

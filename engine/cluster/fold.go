@@ -66,6 +66,7 @@ func isSnapshot(segments []segment) bool {
 			return true
 		}
 	}
+
 	return false
 }
 

@@ -79,6 +79,7 @@ func readMark(dir string) (m mark, err error) {
 	if errors.Is(err, fs.ErrNotExist) || err == nil && json.Unmarshal(data, &m) != nil {
 		return mark{}, nil
 	}
+
 	return m, err
 }
 
@@ -98,6 +99,7 @@ func (w *workingCopy) unmark(agent string) error {
 	for _, dir := range removed {
 		err = errors.Join(err, w.vol.Remove("claim", filepath.Join(dir, markName)))
 	}
+
 	return err
 }
 
@@ -106,6 +108,7 @@ func stamps(files map[string]*copied) map[string]stamp {
 	for name, c := range files {
 		noted[name] = stamp{c.size, c.sum()}
 	}
+
 	return noted
 }
 
@@ -228,6 +231,7 @@ func (w *workingCopy) setAside(agent, dir string, states []map[string]stamp) err
 	if err == nil && slices.ContainsFunc(states, func(noted map[string]stamp) bool { return sameAs(found, noted) }) {
 		return w.vol.RemoveAll("claim", dir)
 	}
+
 	return w.moveAway(agent, dir)
 }
 
@@ -266,6 +270,7 @@ func sameAs(files map[string][]byte, noted map[string]stamp) bool {
 			return false
 		}
 	}
+
 	return len(files) == len(noted)
 }
 
@@ -291,6 +296,7 @@ func (n *Node) Removed(ctx context.Context, agent string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+
 	return n.outlived(agent, head)
 }
 

@@ -52,6 +52,7 @@ func jsonOf(v any) []byte {
 	if err != nil {
 		panic(err)
 	}
+
 	return data
 }
 

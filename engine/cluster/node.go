@@ -234,6 +234,7 @@ func (n *Node) Covers(path string) (size int64, ok bool) {
 	if !ok {
 		return 0, false
 	}
+
 	return u.size(name), true
 }
 
@@ -278,6 +279,7 @@ func (n *Node) Remove(path string) error {
 	if !ok {
 		return disk.ErrFenced
 	}
+
 	return u.commit(&commit{segments: []segment{{Op: opRemove, File: name}}})
 }
 

@@ -31,6 +31,7 @@ func (p *presence) gaveWay(ctx context.Context, agent, boot string, revision uin
 	if err != nil && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		return fmt.Errorf("note the owner of %s: %w", agent, err)
 	}
+
 	return nil
 }
 

@@ -321,6 +321,7 @@ func (n leader) Owner(agent string) string {
 	if o.Left {
 		return ""
 	}
+
 	return o.Boot
 }
 

@@ -76,6 +76,7 @@ func whole(ctx context.Context, from store, files map[string]file) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -180,6 +181,7 @@ func (u *units) claims(agent string) *sync.Mutex {
 		one = &sync.Mutex{}
 		u.claiming[agent] = one
 	}
+
 	return one
 }
 

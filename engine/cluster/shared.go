@@ -264,6 +264,7 @@ func (n leader) Tend(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
+
 	return n.files.run(ctx)
 }
 

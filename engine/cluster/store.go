@@ -242,6 +242,7 @@ func fits(conn *nats.Conn) error {
 		return fmt.Errorf("the servers accept messages of up to %d bytes, but %d are needed\n"+
 			"set max_payload: 8MB in the settings of each server, and restart it", most, leastPayload)
 	}
+
 	return nil
 }
 
@@ -377,6 +378,7 @@ func (s *natsStore) purge(ctx context.Context, unit string, seq uint64) error {
 	if err := stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(seq)); err != nil {
 		return fmt.Errorf("shorten the log of %s: %w", unit, err)
 	}
+
 	return nil
 }
 
@@ -405,6 +407,7 @@ func (s *natsStore) put(ctx context.Context, sha string, data []byte) error {
 	if _, err := s.handles.objects.PutBytes(ctx, sha, data); err != nil {
 		return fmt.Errorf("keep object %s: %w", sha, err)
 	}
+
 	return nil
 }
 

@@ -74,5 +74,6 @@ func (l *life) syncedElsewhere(conn *nats.Conn, want Copies, servers int, log *s
 		l.jobs.Go(func() { allSync(l.ctx, conn, 1, log) })
 		return false
 	}
+
 	return allSync(l.ctx, conn, max(want.Servers, servers), log)
 }

@@ -88,6 +88,7 @@ func (u *unit) size(name string) int64 {
 	if c := u.files[name]; c != nil {
 		return c.size
 	}
+
 	return 0
 }
 

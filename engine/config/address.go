@@ -19,6 +19,7 @@ func HideLogin(address string) string {
 	if at < 0 {
 		return address
 	}
+
 	return scheme + "://" + redacted + host[at:] + path
 }
 

@@ -65,6 +65,7 @@ func StoredSecrets(root string, ids ...string) (list []Secret, err error) {
 	for _, id := range ids {
 		list = append(list, secrets[id])
 	}
+
 	return list, err
 }
 

@@ -210,6 +210,7 @@ func (k Connector) Decode(into any) []finding.Finding {
 	for i := range f.Found {
 		f.Found[i].Reason = "connector " + k.ID + ": " + f.Found[i].Reason
 	}
+
 	return f.Found
 }
 

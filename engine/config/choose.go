@@ -53,6 +53,7 @@ func vendorOf(kind, baseURL string) vendor {
 			return v
 		}
 	}
+
 	return vendor{}
 }
 

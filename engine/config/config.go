@@ -326,6 +326,7 @@ func (c *Config) Connector(id string) (Connector, bool) {
 	if i < 0 {
 		return Connector{}, false
 	}
+
 	return c.Connectors[i], true
 }
 

@@ -44,5 +44,6 @@ func Ignore(root string) error {
 	if err := disk.NewVolume(root).WriteDraft("ignore", path, []byte(IgnoreText)); err != nil {
 		return fmt.Errorf("write %s: %w", IgnoreName, err)
 	}
+
 	return nil
 }

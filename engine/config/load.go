@@ -32,6 +32,7 @@ func Load(root string, env Env, kinds ...ConnectorKind) (*Config, []finding.Find
 	if err != nil {
 		return nil, nil, err
 	}
+
 	return LoadText(root, data, env, kinds...)
 }
 
@@ -74,6 +75,7 @@ func readSettings(path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read settings: %w", err)
 	}
+
 	return data, nil
 }
 
@@ -100,6 +102,7 @@ func (r *reader) assemble(values map[string]any, env Env) (*Config, error) {
 	if err := v.Unmarshal(c, decoding); err != nil {
 		return nil, fmt.Errorf("assemble settings: %w", err)
 	}
+
 	return c, nil
 }
 
@@ -162,6 +165,7 @@ func splitList(text string) []string {
 			list = append(list, s)
 		}
 	}
+
 	return list
 }
 

@@ -124,5 +124,6 @@ func (c *Config) references(s MCPServer) (all []Secret) {
 			}
 		}
 	}
+
 	return all
 }

@@ -71,6 +71,7 @@ func ReadProject(home string) Project {
 	default:
 		tell(finding.Warning, "changed", "it changed since you trusted it: none of its MCP servers is used", trust)
 	}
+
 	return p
 }
 
@@ -116,6 +117,7 @@ func parseProject(path string, content []byte) (list []MCPServer, found []findin
 				Timeout: defaultMCPTimeout, Project: true})
 		}
 	}
+
 	return list, f.Found
 }
 

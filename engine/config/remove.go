@@ -38,6 +38,7 @@ func Remove(data []byte, keys ...string) ([]byte, error) {
 	if at := keys[:len(keys)-1]; !only(data, changed, at, rest) && (len(list.Content) > 1 || !only(data, changed, at, none)) {
 		return nil, fmt.Errorf("remove %s: %w", name, errByHand)
 	}
+
 	return changed, nil
 }
 
@@ -47,6 +48,7 @@ func idOf(n *yaml.Node) string {
 	if n.Decode(&entry) != nil {
 		return ""
 	}
+
 	return entry.ID
 }
 

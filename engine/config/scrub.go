@@ -35,6 +35,7 @@ func (c *Config) Scrub(text []byte) ([]byte, error) {
 	if err := yaml.Unmarshal(text, &after); err != nil || c.hasSecret(&after) {
 		return nil, errSecretsStay
 	}
+
 	return text, nil
 }
 
@@ -50,6 +51,7 @@ func (c *Config) hasSecret(n *yaml.Node) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -77,5 +79,6 @@ func (c *Config) Named(at workspace.Place) (all, private []string) {
 	if key := add(c.Control.TLSKey); c.Control.TLSKey != "" {
 		private = append(private, key)
 	}
+
 	return all, private
 }

@@ -180,6 +180,7 @@ func envNames(n *yaml.Node) (names []string) {
 		}
 		names = append(names, envNames(child)...)
 	}
+
 	return names
 }
 
@@ -221,6 +222,7 @@ func CheckAuth(path string, content []byte) ([]finding.Finding, error) {
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
 		found = append(found, openToOthers(path, info.Mode().Perm()))
 	}
+
 	return found, nil
 }
 
@@ -246,5 +248,6 @@ func parseAuth(path string, data []byte) (map[string]Secret, []finding.Finding) 
 	for id, s := range secrets {
 		secrets[id] = Secret{strings.TrimSpace(s.value)}
 	}
+
 	return secrets, f.Found
 }

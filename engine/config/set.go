@@ -141,6 +141,7 @@ func change(data []byte, value string, keys []string) ([]byte, error) {
 	if from < 0 {
 		return nil, errByHand
 	}
+
 	return splice(data, from, to, value), nil
 }
 

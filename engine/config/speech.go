@@ -50,6 +50,7 @@ func speechSecrets(c *Config, add func(Secret)) (urls []string) {
 		add(v.Secret(c))
 		urls = append(urls, v.URL)
 	}
+
 	return urls
 }
 

@@ -36,6 +36,7 @@ func (all Links) Of(connector, user string) (agent string, ok bool) {
 			return l.Agent, true
 		}
 	}
+
 	return "", false
 }
 

@@ -136,6 +136,7 @@ func (g agentRoutes) history(ctx context.Context, in historyIn) (event.Page, err
 			page.Records[i] = withHTML(r, g.html)
 		}
 	}
+
 	return page, err
 }
 

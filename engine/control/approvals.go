@@ -37,6 +37,7 @@ func AnsweredAtMost(r *http.Request) int {
 	if err := (&api{}).bind(r, &in); err != nil || in.State != "decided" {
 		return 0
 	}
+
 	return int(in.Limit)
 }
 
@@ -53,6 +54,7 @@ func onlyKnown(ctx context.Context, asks []event.Ask) []event.Ask {
 			asks[i].Lineage = nil // it tells of other agents
 		}
 	}
+
 	return asks
 }
 

@@ -72,5 +72,6 @@ func (c daemonCalls) Backup(ctx context.Context, secrets bool) (io.ReadCloser, e
 	if err != nil {
 		return nil, err
 	}
+
 	return resp.Body, nil
 }

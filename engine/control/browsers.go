@@ -182,6 +182,7 @@ func (c cookieWay) cookie(value string, until time.Time) *http.Cookie {
 	if value == "" {
 		k.MaxAge = -1
 	}
+
 	return k
 }
 

@@ -100,6 +100,7 @@ func (f catalogRoutes) models(ctx context.Context, _ nothing) (modelsBody, error
 		b.Object = "list"
 		b.Data, err = t.Models(ctx, f.other.line(ctx))
 	}
+
 	return b, err
 }
 

@@ -181,6 +181,7 @@ func (c daemonCalls) Reload(ctx context.Context) ([]finding.Finding, error) {
 	if api, ok := errors.AsType[*APIError](err); ok {
 		return api.Findings, err
 	}
+
 	return b.Findings, err
 }
 

@@ -105,6 +105,7 @@ func (c agentCalls) Send(ctx context.Context, ref string, m Message) (message.Re
 	if ref == "" {
 		return postByDescriptor.call(ctx, c.wire, aBody[Message]{m})
 	}
+
 	return postToAgent.call(ctx, c.wire, agentBody[Message]{ref, m})
 }
 
@@ -124,6 +125,7 @@ func (c agentCalls) Stream(ctx context.Context, ref string, m Message, f func(Ra
 	if err != nil {
 		return event.Outcome{}, err
 	}
+
 	return readTurn(ctx, resp, f)
 }
 
@@ -138,6 +140,7 @@ func (c agentCalls) Follow(ctx context.Context, ref, item string, f func(RawEven
 	if err != nil {
 		return event.Outcome{}, err
 	}
+
 	return readTurn(ctx, resp, f)
 }
 

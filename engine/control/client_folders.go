@@ -126,6 +126,7 @@ func (t *tarEnd) Write(p []byte) (int, error) {
 	} else {
 		t.zeros += len(p)
 	}
+
 	return t.to.Write(p)
 }
 

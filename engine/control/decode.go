@@ -78,5 +78,6 @@ func explain(err error) error {
 		name = strings.Trim(name, `"`)
 		return &malformed{Invalid{Field: name, Reason: "unknown field", Hint: "remove it, or check its spelling"}}
 	}
+
 	return &malformed{Invalid{Reason: "not a request: " + err.Error()}}
 }

@@ -73,6 +73,7 @@ func (e *Invalid) Fault() *fault.Fault {
 	if e.Field == "" {
 		f.Exit = fault.ExitFailure
 	}
+
 	return f
 }
 
@@ -145,6 +146,7 @@ func (e *APIError) Fault() *fault.Fault {
 	if f.Hint == "" {
 		f = f.Advises(e.Hint)
 	}
+
 	return f
 }
 

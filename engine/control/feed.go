@@ -50,6 +50,7 @@ func (e entry) whole() event.Event {
 		d.Text += strings.Join(e.more, "")
 		return e.WithBody(d)
 	}
+
 	return e.Event
 }
 

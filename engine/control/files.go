@@ -52,6 +52,7 @@ func NewFileStore(root string, vol *disk.Volume, folders *permission.Folders) (*
 	if err != nil {
 		return nil, fmt.Errorf("find %s: %w", root, err)
 	}
+
 	return &FileStore{root: abs, vol: vol, folders: folders}, nil
 }
 
@@ -87,6 +88,7 @@ func (s *FileStore) Keep(id, name string, r io.Reader) (message.File, error) {
 	if !isID(id) {
 		return message.File{}, fmt.Errorf("%w: %q is not an id", ErrNoFile, id)
 	}
+
 	return s.put(id, name, r)
 }
 
@@ -202,6 +204,7 @@ func (s *FileStore) Read(f message.File) ([]byte, error) {
 	if filepath.Base(dir) != "files" || !strings.HasPrefix(name, f.ID+"__") {
 		return nil, fmt.Errorf("%w: %s", ErrNoFile, f.Path)
 	}
+
 	return beneath.ReadFile(s.root, filepath.Join("files", name), MaxFileBytes)
 }
 
@@ -337,6 +340,7 @@ func bare(err error) string {
 	if errors.As(err, &p) {
 		return p.Err.Error()
 	}
+
 	return err.Error()
 }
 

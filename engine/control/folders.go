@@ -147,6 +147,7 @@ func (f folderRoutes) fork(ctx context.Context, in agentBody[forkBody]) (event.A
 	if err := checkName(in.Body.Name); err != nil {
 		return event.Agent{}, err
 	}
+
 	return f.folders.Fork(ctx, in.ID, in.Body.At, in.Body.Name)
 }
 

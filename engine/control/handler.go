@@ -115,6 +115,7 @@ func (a *api) resolve(ctx context.Context, ref string) (string, error) {
 	if callerOf(ctx).Rights.Restricted() && (err != nil || !knows(ctx, id)) {
 		return "", fmt.Errorf("%w: %q", message.ErrUnknownAgent, ref)
 	}
+
 	return id, err
 }
 
@@ -134,6 +135,7 @@ func Unzips(r *http.Request) bool {
 			others = q
 		}
 	}
+
 	return named > 0 || named < 0 && others > 0
 }
 

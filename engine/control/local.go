@@ -115,5 +115,6 @@ func osUser() string {
 	if err != nil {
 		return strconv.Itoa(os.Getuid())
 	}
+
 	return u.Username
 }

@@ -105,6 +105,7 @@ func (p posts) read(w http.ResponseWriter, r *http.Request, agent string) (messa
 	if err != nil {
 		return message.Incoming{}, false, err
 	}
+
 	return m.incoming(agent, caller, files), m.Wait, nil
 }
 
@@ -237,6 +238,7 @@ func checkFiles(files []File, caller Caller) error {
 	if total > MaxFileBytes {
 		return fmt.Errorf("%w: %d bytes, allowed: %d in one message", ErrFileTooLarge, total, MaxFileBytes)
 	}
+
 	return nil
 }
 
@@ -317,6 +319,7 @@ func inField(field string, err error) error {
 	if errors.As(err, &invalid) {
 		return &Invalid{Field: field + "." + invalid.Field, Reason: invalid.Reason, Hint: invalid.Hint}
 	}
+
 	return fmt.Errorf("%s: %w", field, err)
 }
 

@@ -63,6 +63,7 @@ func (p pairRoutes) pair(ctx context.Context, in pairIn) (Paired, error) {
 	case "approve", "reject":
 		return p.pairings.Pair(ctx, in.Code, in.Body.Decision == "reject", callerOf(ctx).Name)
 	}
+
 	return Paired{}, &Invalid{Field: "decision", Reason: fmt.Sprintf("found %q, allowed: approve, reject", in.Body.Decision)}
 }
 
@@ -78,5 +79,6 @@ func (c permissionCalls) Pair(ctx context.Context, code string, reject bool) (Pa
 	if reject {
 		answer.Decision = "reject"
 	}
+
 	return decidePairing.call(ctx, c.wire, pairIn{code, answer})
 }

@@ -61,6 +61,7 @@ func (s *sseWriter) value(id string, t event.Type, v any) error {
 	if err != nil {
 		return fmt.Errorf("encode event %s: %w", t, err)
 	}
+
 	return s.put(id, t, data)
 }
 
@@ -71,6 +72,7 @@ func (s *sseWriter) event(e event.Event) error {
 	if err != nil {
 		return fmt.Errorf("encode event %s: %w", e.Type, err)
 	}
+
 	return s.put(e.ID, e.Type, data)
 }
 
@@ -99,6 +101,7 @@ func Relay(r io.Reader, f func(id string, event []byte) error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
+
 	return err
 }
 

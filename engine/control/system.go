@@ -46,6 +46,7 @@ func (s system) config(ctx context.Context, _ nothing) (json.RawMessage, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	return json.Marshal(v)
 }
 

@@ -47,6 +47,7 @@ func table(a *api, b Backend) (rows []row) {
 			rows = append(rows, p.rows...)
 		}
 	}
+
 	return rows
 }
 
@@ -63,6 +64,7 @@ func Operations() (list []Operation) {
 			list = append(list, Operation{row.Route, row.in, row.out})
 		}
 	}
+
 	return list
 }
 

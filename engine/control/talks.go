@@ -53,6 +53,7 @@ func (t talks) rewind(ctx context.Context, in agentBody[rewindBody]) (message.Re
 	if err := t.folders.Rewindable(ctx, in.ID, to); err != nil {
 		return message.Receipt{}, err
 	}
+
 	return t.order(ctx, in.ID, message.Rewind, to)
 }
 

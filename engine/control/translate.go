@@ -67,6 +67,7 @@ func (t translated) must(o Route) (Translator, error) {
 	if now := t.active(); now != nil {
 		return now, nil
 	}
+
 	return nil, refuse(fault.NoRoute, "add a connector of type openai to the settings", "%s: the OpenAI format is off", o.Pattern())
 }
 
@@ -148,6 +149,7 @@ func (l Line) Body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, explain(err)
 	}
+
 	return data, nil
 }
 

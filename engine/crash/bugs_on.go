@@ -21,5 +21,6 @@ func swapped(name string, value any) any {
 	if !ok {
 		return value
 	}
+
 	return before
 }

@@ -37,6 +37,7 @@ func Now() time.Time {
 	if d := time.Duration(moved.Load()); d != 0 {
 		return time.Now().Add(d).Round(0)
 	}
+
 	return time.Now()
 }
 

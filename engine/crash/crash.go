@@ -110,6 +110,7 @@ func newPlan(spec string) (*plan, error) {
 		}
 		p.armed = append(p.armed, a)
 	}
+
 	return p, nil
 }
 
@@ -215,6 +216,7 @@ func (p *plan) pass(name string) (arming, bool) {
 	if slow {
 		time.Sleep(slowSync)
 	}
+
 	return hit, found
 }
 
@@ -274,6 +276,7 @@ func Do(name string, op func() error) error {
 	if deadly(a.action) {
 		a.die()
 	}
+
 	return faults[a.action]
 }
 
@@ -301,6 +304,7 @@ func Write(name string, p []byte, write func([]byte) (int, error)) (int, error) 
 	if deadly(a.action) {
 		a.die()
 	}
+
 	return n, faults[a.action]
 }
 

@@ -17,6 +17,7 @@ func FileID(path string) (string, error) {
 	if err := unix.Lstat(path, &s); err != nil {
 		return "", &fs.PathError{Op: "lstat", Path: path, Err: err}
 	}
+
 	return identify(&s), nil
 }
 
@@ -26,6 +27,7 @@ func openID(f *os.File) (string, error) {
 	if err := unix.Fstat(int(f.Fd()), &s); err != nil {
 		return "", &fs.PathError{Op: "fstat", Path: f.Name(), Err: err}
 	}
+
 	return identify(&s), nil
 }
 

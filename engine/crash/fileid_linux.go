@@ -24,5 +24,6 @@ func identify(fd int, path string, flags int) (string, error) {
 	if err := unix.Statx(fd, path, flags, unix.STATX_INO|unix.STATX_BTIME, &s); err != nil {
 		return "", &fs.PathError{Op: "statx", Path: path, Err: err}
 	}
+
 	return fmt.Sprintf("%d-%d-%d", s.Ino, s.Btime.Sec, s.Btime.Nsec), nil
 }

@@ -53,6 +53,7 @@ func Sync(f *os.File, how func(*os.File) error) error {
 	if m == nil {
 		return how(f)
 	}
+
 	return m.Sync(f, how)
 }
 
@@ -168,6 +169,7 @@ func (m *Mirror) current() (listings, error) {
 			return m.names, nil
 		}
 	}
+
 	return m.listings()
 }
 
@@ -213,6 +215,7 @@ func idsOf(names map[string]Name) map[string]bool {
 	for _, n := range names {
 		ids[n.ID] = true
 	}
+
 	return ids
 }
 

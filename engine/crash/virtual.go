@@ -177,6 +177,7 @@ func Never(name string) <-chan time.Time {
 		delete(v.waits, name)
 		delete(v.woken, name)
 	}
+
 	return nil
 }
 

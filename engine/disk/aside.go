@@ -63,6 +63,7 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	if i < 0 {
 		return s, "", false
 	}
+
 	return s[:i], s[i+len(sep):], true
 }
 
@@ -87,6 +88,7 @@ func (x *exchanges) keep(aside, path string) (kept string) {
 	if x.onKept != nil {
 		x.onKept(path, kept)
 	}
+
 	return kept
 }
 

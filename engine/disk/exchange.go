@@ -234,6 +234,7 @@ func (x *exchanges) putBack(aside, path string, ours []byte) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s is gone", ErrChanged, path)
 	}
+
 	return nil, fmt.Errorf("put back %s: %w", path, err)
 }
 

@@ -46,6 +46,7 @@ func (v *Volume) Shift(step, from, to string) error {
 	if err := crash.Do(step+".rename", func() error { return os.Rename(from, to) }); err != nil {
 		return v.classifyName(fmt.Errorf("rename: %w", err))
 	}
+
 	return nil
 }
 
@@ -81,6 +82,7 @@ func (v *Volume) Link(step, from, to string) error {
 	if err := crash.Do(step+".link", func() error { return os.Link(from, to) }); err != nil {
 		return v.classifyName(fmt.Errorf("keep: %w", err))
 	}
+
 	return nil
 }
 
@@ -95,6 +97,7 @@ func (v *Volume) Remove(step, path string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return v.classifyName(err)
 	}
+
 	return v.replication.remove(path)
 }
 
@@ -158,6 +161,7 @@ func (v *Volume) makeFolder(dir string) (made bool, err error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return false, fmt.Errorf("make folder %s: it is a file", dir)
 	}
+
 	return false, nil
 }
 
@@ -204,6 +208,7 @@ func (v *Volume) Settle(dir string) error {
 	if err := v.MkdirAll(dir); err != nil {
 		return err
 	}
+
 	return v.SyncDir("settle.dirsync", dir)
 }
 

@@ -74,6 +74,7 @@ func (l *logFile) reload() (data []byte, held bool, err error) {
 	if n, err := l.f.ReadAt(data, 0); n < len(data) {
 		return nil, held, fmt.Errorf("read %s: %w", l.path, err)
 	}
+
 	return data, held, nil
 }
 
@@ -93,6 +94,7 @@ func (l *logFile) reopen() (held bool, err error) {
 	if held, err = l.open(0, true); err == nil {
 		old.Close()
 	}
+
 	return held, err
 }
 

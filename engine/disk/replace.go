@@ -150,6 +150,7 @@ func (l *logFile) swap(step, aside string, old identity) (f *os.File, ours os.Fi
 	if err := l.putBack(aside, identify(ours)); err != nil {
 		return nil, nil, l.vol.classifyName(fmt.Errorf("put back %s: %w", l.path, err))
 	}
+
 	return nil, nil, fmt.Errorf("%w: %s", ErrChanged, l.path)
 }
 
@@ -181,6 +182,7 @@ func (l *logFile) putBack(aside string, ours identity) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the log is gone; its owner finds out
 	}
+
 	return err
 }
 

@@ -17,5 +17,6 @@ func exchange(a, b string) (ok bool, err error) {
 	if errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.EINVAL) {
 		return false, nil
 	}
+
 	return err == nil, err
 }

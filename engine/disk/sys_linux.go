@@ -29,6 +29,7 @@ func allocate(f *os.File, n int64) error {
 	if errors.Is(err, unix.EOPNOTSUPP) {
 		_, err = f.Write(make([]byte, n))
 	}
+
 	return err
 }
 
@@ -39,6 +40,7 @@ func exchange(a, b string) (ok bool, err error) {
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP) {
 		return false, nil
 	}
+
 	return err == nil, err
 }
 
@@ -48,6 +50,7 @@ func Space(dir string) (free, size int64, err error) {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, 0, err
 	}
+
 	return int64(s.Bavail) * int64(s.Bsize), int64(s.Blocks) * int64(s.Bsize), nil
 }
 
@@ -71,6 +74,7 @@ func OpenForWriting(f *os.File) bool {
 	if err == nil {
 		letGo(f)
 	}
+
 	return errors.Is(err, unix.EAGAIN)
 }
 

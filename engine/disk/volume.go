@@ -110,6 +110,7 @@ func (d *flusher) classify(err error) error {
 		d.full.Store(true)
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
+
 	return d.Fail(err)
 }
 

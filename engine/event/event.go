@@ -247,6 +247,7 @@ func (e Event) Replayable() bool {
 	case MessageDelta, MessageThinking, ToolProgress:
 		return false
 	}
+
 	return true
 }
 

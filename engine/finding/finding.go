@@ -67,6 +67,7 @@ func (f Finding) Error() string {
 	if f.Remedy != "" {
 		s += "\n" + f.Remedy
 	}
+
 	return s
 }
 
@@ -93,6 +94,7 @@ func (j joined) Error() string {
 	for i, f := range j {
 		s[i] = f.Error()
 	}
+
 	return strings.Join(s, "\n")
 }
 
@@ -102,6 +104,7 @@ func (j joined) Unwrap() []error {
 	for i, f := range j {
 		errs[i] = f
 	}
+
 	return errs
 }
 

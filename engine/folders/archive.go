@@ -166,6 +166,7 @@ func (f *Folders) Import(from io.Reader, name string) (address.Meta, error) {
 	if err != nil {
 		return address.Meta{}, err
 	}
+
 	return f.Make(in.descriptor, in.state, func(dir string) error { return f.moveInto(temp, dir, in.same) })
 }
 

@@ -116,5 +116,6 @@ func (f *Folders) byHand(of address.Descriptor, name string) address.Descriptor 
 		return address.Descriptor{Type: address.Permanent, ID: cuid.New(), Name: name,
 			Description: of.Description, SystemPrompt: of.SystemPrompt, WorkspaceDir: of.WorkspaceDir}
 	}
+
 	return address.Descriptor{Type: address.User, Connector: "terminal", UserID: f.User, Name: name}
 }

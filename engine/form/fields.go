@@ -48,6 +48,7 @@ func newField(f reflect.StructField, key string) Field {
 	for _, tag := range []string{"check", "allow", "pattern", "min", "max"} {
 		free = free && f.Tag.Get(tag) == ""
 	}
+
 	return Field{f, key, free, HasCheck(f.Tag, "required")}
 }
 

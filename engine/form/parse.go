@@ -23,6 +23,7 @@ func (k Kind) YAML(name string, data []byte) *File {
 	if !f.tooLarge(data) {
 		f.parse(data)
 	}
+
 	return f
 }
 

@@ -97,6 +97,7 @@ func Parse(text string, f Field) (v any, allowed string) {
 	if !ok {
 		return nil, Words(f.Type, f.Tag)
 	}
+
 	return v, ""
 }
 
@@ -152,6 +153,7 @@ func span(text string) (time.Duration, error) {
 		n, err := strconv.ParseInt(days, 10, 16)
 		return time.Duration(n) * 24 * time.Hour, err
 	}
+
 	return time.ParseDuration(text)
 }
 

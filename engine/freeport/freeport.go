@@ -51,6 +51,7 @@ func Reserve() (address string, release func(), err error) {
 	if err != nil {
 		return "", nil, err
 	}
+
 	return address, func() { lock.Close() }, nil
 }
 

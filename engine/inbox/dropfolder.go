@@ -163,6 +163,7 @@ func (s *DropFolder) parse(path, name string) (Fields, error) {
 	if err != nil {
 		return Fields{}, err
 	}
+
 	return parseDropped(name, content)
 }
 

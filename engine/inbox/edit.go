@@ -14,6 +14,7 @@ func (f *File) Edit(id, text string) error {
 	if err := f.reword(id, text); err != nil {
 		return fmt.Errorf("edit item %s: %w", id, err)
 	}
+
 	return f.settle(nil)
 }
 

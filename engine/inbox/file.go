@@ -222,6 +222,7 @@ func (f *File) Close() error {
 	for _, e := range f.ix.order {
 		f.quota.unkeep(len(e.line))
 	}
+
 	return f.log.Close()
 }
 

@@ -46,6 +46,7 @@ func (a ages) young(k key) bool {
 	if age < 0 || age > ageless {
 		age = time.Since(a.opened) - time.Duration(k.ran)*time.Second
 	}
+
 	return age <= DedupeWindow
 }
 

@@ -54,6 +54,7 @@ func decode(raw []byte) (*line, error) {
 	if l.ID == "" {
 		return l, errors.New(`no "id"`)
 	}
+
 	return l, nil
 }
 
@@ -134,6 +135,7 @@ func connectorOf(it *Item) string {
 	if !ok {
 		return ""
 	}
+
 	return strings.Clone(id) // not to keep the whole key
 }
 

@@ -323,5 +323,6 @@ func setOf(hashes []uint64) map[uint64]bool {
 	for _, h := range hashes {
 		set[h] = true
 	}
+
 	return set
 }

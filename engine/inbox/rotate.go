@@ -67,6 +67,7 @@ func (ix *index) live() int64 {
 	for _, s := range ix.odd {
 		n += int64(s.n)
 	}
+
 	return n
 }
 

@@ -43,6 +43,7 @@ func prefixes(list ...string) []netip.Prefix {
 	for i, s := range list {
 		all[i] = netip.MustParsePrefix(s)
 	}
+
 	return all
 }
 

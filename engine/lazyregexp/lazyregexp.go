@@ -26,6 +26,7 @@ func New(expr string) *Regexp {
 	if strings.HasSuffix(strings.TrimSuffix(os.Args[0], ".exe"), ".test") {
 		r.compiled()
 	}
+
 	return r
 }
 

@@ -23,5 +23,6 @@ func parseA2A(value string) (Access, error) {
 	if !hostName.MatchString(host) || strings.HasPrefix(host, "*") || len(host) > 253 {
 		return nil, fmt.Errorf("%w: %q is not a host name; allowed: @a2a:example.com", ErrTag, value)
 	}
+
 	return A2A{Host: host}, nil
 }

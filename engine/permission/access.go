@@ -127,6 +127,7 @@ func Parse(tag string) (Access, error) {
 		}
 		return Exec{Prefix: value}, nil
 	}
+
 	return nil, fmt.Errorf("%w: %q; %s", ErrTag, tag, tagHelp)
 }
 
@@ -149,5 +150,6 @@ func parseLan(value string) (Access, error) {
 	if !hostName.MatchString(host) || strings.HasPrefix(host, "*.") || len(host) > 253 {
 		return nil, fmt.Errorf("%w: %q is not the name of one host; allowed: @lan:nas.home:8080", ErrTag, host)
 	}
+
 	return Lan{Host: host, Port: uint16(n)}, nil
 }

@@ -79,6 +79,7 @@ func (q *Queue) Answered(tokens ...string) ([]Pending, []finding.Finding) {
 	for _, p := range missing {
 		look(p, true)
 	}
+
 	return answers, findings
 }
 
@@ -124,6 +125,7 @@ func (q *Queue) answerIn(p, found Pending, err error) (answer Pending, f *findin
 	if found.Decision != "" {
 		found.DecidedBy, found.DecidedAt = byFile, q.now()
 	}
+
 	return found, nil
 }
 
@@ -160,5 +162,6 @@ func Log(root string) ([]Pending, error) {
 			list = append(list, p)
 		}
 	}
+
 	return list, nil
 }

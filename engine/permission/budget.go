@@ -43,6 +43,7 @@ func (b Budget) Tag() string {
 	if b.Day != "" {
 		scope += "/" + b.Day
 	}
+
 	return "@budget:" + scope + ":" + b.Unit + ":" + number(b.Limit) + "+" + number(b.More)
 }
 
@@ -157,6 +158,7 @@ func amountOf(text string) (float64, error) {
 	if err == nil && !(n > 0 && n < maxAmount) { // nor is it NaN
 		err = strconv.ErrRange
 	}
+
 	return n, err
 }
 

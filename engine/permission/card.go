@@ -62,6 +62,7 @@ func (r Request) Card() string {
 	for _, f := range r.Facts() {
 		b.WriteString(f.Name + strings.Repeat(" ", max(1, 12-len(f.Name))) + f.Value + "\n")
 	}
+
 	return b.String()
 }
 
@@ -75,6 +76,7 @@ func (r Request) Choices() []event.Choice {
 	if r.Prefix != "" {
 		list = append(list, event.Choice{Decision: string(Prefix), Text: r.rule()})
 	}
+
 	return append(list, event.Choice{Decision: string(Deny), Text: "Deny"})
 }
 
@@ -96,6 +98,7 @@ func (p Pending) Ask() event.Ask {
 	if p.Decision != "" {
 		a.Decision, a.DecidedBy, a.DecidedAt, a.Choices = string(p.Decision), p.DecidedBy, &p.DecidedAt, nil
 	}
+
 	return a
 }
 
@@ -115,6 +118,7 @@ func (d Detail) kind() string {
 	case d.Call != "":
 		return "call"
 	}
+
 	return ""
 }
 
@@ -128,5 +132,6 @@ func (r Request) always() string {
 	case r.Detail.Call != "":
 		return "Always this exact call"
 	}
+
 	return "Always exactly this"
 }

@@ -22,6 +22,7 @@ func Diff(a, b Set) (lines []string) {
 			lines = append(lines, "-"+tag)
 		}
 	}
+
 	return lines
 }
 
@@ -37,6 +38,7 @@ func Added(a, b Set) (added []Access) {
 			added = append(added, Read{path})
 		}
 	}
+
 	return added
 }
 
@@ -79,5 +81,6 @@ func (s Set) tags() (tags []string) {
 			tags = append(tags, g.Tag+" (one exact request)")
 		}
 	}
+
 	return tags
 }

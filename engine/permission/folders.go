@@ -133,6 +133,7 @@ func (f *Folders) Know(set Set) error {
 	if !changed {
 		return nil
 	}
+
 	return f.save()
 }
 
@@ -204,6 +205,7 @@ func (f *Folders) save() error {
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", FoldersFile, err)
 	}
+
 	return f.vol.WriteFile("folders", filepath.Join(f.place.Data, FoldersFile), append(data, '\n'))
 }
 

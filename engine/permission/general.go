@@ -45,6 +45,7 @@ func General(tag, reason string) (Request, error) {
 	default:
 		return r, fmt.Errorf("%w: %s is of an unknown kind", ErrTag, tag)
 	}
+
 	return r, nil
 }
 

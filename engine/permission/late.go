@@ -62,6 +62,7 @@ func (a *asides) settled(p Pending) error {
 	if err == nil {
 		a.add(path, p)
 	}
+
 	return err
 }
 
@@ -74,6 +75,7 @@ func (a *asides) anew(first Pending) error {
 	if err == nil {
 		a.add(path, first)
 	}
+
 	return err
 }
 
@@ -84,6 +86,7 @@ func (s *store) setAside(token string) (path string, err error) {
 	if err := s.vol.Shift("permission", s.path(token), path); err != nil {
 		return "", fmt.Errorf("set answered request aside: %w", err)
 	}
+
 	return path, nil
 }
 
@@ -102,6 +105,7 @@ func (a *asides) next() (at time.Time, ok bool) {
 			at, ok = one.until, true
 		}
 	}
+
 	return at, ok
 }
 
@@ -159,6 +163,7 @@ func (a *asides) lookAt(one aside, over bool, tell func(late, first Pending)) (d
 	if err := a.store.vol.Remove("permission", one.path); err != nil {
 		return true, fmt.Errorf("remove answered request, which is tried again at the next start: %w", err)
 	}
+
 	return true, nil
 }
 
@@ -179,6 +184,7 @@ func (a *asides) read(one aside) (p Pending, final bool, err error) {
 	if errors.As(err, new(finding.Finding)) {
 		err = nil
 	}
+
 	return p, final, err
 }
 
@@ -206,6 +212,7 @@ func (q *Queue) SetAside(tokens ...string) error {
 		}
 		errs = append(errs, q.asides.anew(log[i]))
 	}
+
 	return errors.Join(errs...)
 }
 

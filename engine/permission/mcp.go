@@ -41,6 +41,7 @@ func parseMcp(value string) (Access, error) {
 		return nil, fmt.Errorf("%w: %q is not a tool of an MCP server; allowed: @mcp:server/tool, or @mcp:server for all its tools",
 			ErrTag, value)
 	}
+
 	return Mcp{Server: server, Tool: tool}, nil
 }
 

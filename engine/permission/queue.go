@@ -110,6 +110,7 @@ func OpenQueue(vol *disk.Volume, root string, now func() time.Time, expiry time.
 		findings = append(findings, finding.Finding{ID: "permission-log-torn", Severity: finding.Info,
 			File: q.store.logPath(), Reason: fmt.Sprintf("a crash cut the last line off; a copy is kept as %s", torn.Kept)})
 	}
+
 	return q, findings, nil
 }
 
@@ -147,6 +148,7 @@ func (q *Queue) load() ([]finding.Finding, error) {
 	if len(q.waiting.byToken)+len(kept) == 0 || q.store.log == nil {
 		return findings, nil
 	}
+
 	return findings, q.finishMoves(kept)
 }
 
@@ -190,6 +192,7 @@ func (q *Queue) finishMoves(kept []string) error {
 		}
 		q.waiting.remove(token)
 	}
+
 	return nil
 }
 
@@ -282,6 +285,7 @@ func (q *Queue) Next() (time.Time, bool) {
 	if waits && (!ok || first.at.Before(at)) {
 		return first.at, true
 	}
+
 	return at, ok
 }
 
@@ -293,6 +297,7 @@ func (q *Queue) Get(token string) (Pending, error) {
 	if !ok {
 		return Pending{}, fmt.Errorf("%w: %s", ErrUnknown, token)
 	}
+
 	return p, nil
 }
 
@@ -304,6 +309,7 @@ func (q *Queue) Expired(now time.Time) []Pending {
 	for i := range due {
 		due[i].Decision, due[i].DecidedBy, due[i].DecidedAt = Expired, "daycare", now
 	}
+
 	return due
 }
 

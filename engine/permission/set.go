@@ -39,6 +39,7 @@ func (s Set) Allows(a Access) bool {
 	case Plan:
 		return s.Planned
 	}
+
 	return false // nil
 }
 
@@ -69,6 +70,7 @@ func (s Set) Withheld(a Access, t sensitive.Table) (anchor string) {
 		}
 		anchor = between
 	}
+
 	return anchor
 }
 
@@ -91,6 +93,7 @@ func (s Set) WriteRoots() []string {
 	case s.Profile == DryRun: // nothing but the copy, whatever else was granted
 		return roots(s.WorkingDir)
 	}
+
 	return roots(s.WorkingDir, s.WriteDirs)
 }
 
@@ -114,6 +117,7 @@ func roots(workingDir string, lists ...[]string) []string {
 		kept = slices.DeleteFunc(kept, func(root string) bool { return Beneath(path, root) })
 		kept = append(kept, path)
 	}
+
 	return kept
 }
 
@@ -130,6 +134,7 @@ func covers(pattern, host string) bool {
 	if below, ok := strings.CutPrefix(pattern, "*."); ok {
 		return host == pattern || strings.HasSuffix(host, "."+below)
 	}
+
 	return host == pattern
 }
 
@@ -192,6 +197,7 @@ func (s Set) Grant(g Grant) (Set, error) {
 	default:
 		return s, fmt.Errorf("grant %q: unknown kind of right", g.Tag)
 	}
+
 	return s, nil
 }
 
@@ -318,5 +324,6 @@ func (s Set) Rights() []Access {
 	for _, host := range s.A2A {
 		list = append(list, A2A{Host: host})
 	}
+
 	return list
 }

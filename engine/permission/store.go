@@ -30,6 +30,7 @@ func readRequest(path string) (Pending, error) {
 	if err != nil {
 		return Pending{}, err
 	}
+
 	return parse(path, data)
 }
 
@@ -43,6 +44,7 @@ func parse(path string, data []byte) (Pending, error) {
 		err = finding.Finding{ID: "permission-file", Severity: finding.Error, File: path,
 			Reason: "the file name differs from the token in it", Remedy: "remove the file; it is not a pending request"}
 	}
+
 	return p, err
 }
 
@@ -52,6 +54,7 @@ func CheckFile(path string, content []byte) *finding.Finding {
 	if _, err := parse(path, content); errors.As(err, &f) {
 		return &f
 	}
+
 	return nil
 }
 
@@ -64,6 +67,7 @@ func (s *store) record(p Pending) error {
 	if err != nil {
 		return fmt.Errorf("log decision on %s: %w", p.Token, err)
 	}
+
 	return nil
 }
 
@@ -83,6 +87,7 @@ func (s *store) append(line []byte) error {
 	if err != nil {
 		return err
 	}
+
 	return s.log.Barrier()
 }
 
@@ -94,6 +99,7 @@ func (s *store) reopen() (release func(), err error) {
 			_, release, err = s.log.Reload()
 		}
 	}
+
 	return release, err
 }
 

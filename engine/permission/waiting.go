@@ -48,6 +48,7 @@ func (w *waiting) find(agent, sha string) (Pending, bool) {
 			return p, true
 		}
 	}
+
 	return Pending{}, false
 }
 

@@ -16,6 +16,7 @@ func Indented(text []byte) []byte {
 	if json.Indent(&b, text, "", "  ") != nil {
 		return text
 	}
+
 	return b.Bytes()
 }
 
@@ -39,5 +40,6 @@ func indentedLen(text []byte) int {
 			long += 1 + 2*deep
 		}
 	}
+
 	return long
 }

@@ -48,5 +48,6 @@ func spelled(r rune) string {
 	if r < 0x100 {
 		return `\x` + string(hex[r>>4]) + string(hex[r&15])
 	}
+
 	return `\u` + string([]byte{hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15]})
 }

@@ -92,6 +92,7 @@ func closed(e *Entry) (items []string, reason string) {
 	if item == "" {
 		return nil, ""
 	}
+
 	return []string{item}, reason
 }
 

@@ -69,6 +69,7 @@ func encoded(v any) []byte {
 	if err != nil {
 		panic(fmt.Sprintf("record: a %T cannot be encoded: %v", v, err))
 	}
+
 	return data
 }
 
@@ -101,6 +102,7 @@ func (e *encoder) marshal(v any) ([]byte, error) {
 	if err := e.enc.Encode(v); err != nil {
 		return nil, err
 	}
+
 	return bytes.TrimSuffix(e.buf.Bytes(), []byte{'\n'}), nil
 }
 

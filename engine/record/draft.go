@@ -59,5 +59,6 @@ func RemoveDraft(dir string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+
 	return err
 }

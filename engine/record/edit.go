@@ -172,6 +172,7 @@ func standOf(path string) fileState {
 	if err != nil {
 		return fileState{size: -1}
 	}
+
 	return fileState{info.Size(), info.ModTime()}
 }
 

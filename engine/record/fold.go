@@ -98,6 +98,7 @@ func (f *fold) copied() Obligations {
 		t.Worked = slices.Clone(t.Worked)
 		o.Turn = &t
 	}
+
 	return o
 }
 
@@ -124,6 +125,7 @@ func (f *fold) fill(rec Record) Record {
 		c.Once = slices.Clone(f.o.Once)
 		return &c
 	}
+
 	return rec
 }
 
@@ -217,6 +219,7 @@ func (f *fold) owed() (outs []Out, from int64) {
 		out.Delivered = slices.Sorted(maps.Keys(open.Delivered))
 		outs = append(outs, out)
 	}
+
 	return outs, from
 }
 
@@ -275,6 +278,7 @@ func OnceOf(dir string) ([]OnceGrant, error) {
 	for _, e := range slices.Backward(since) {
 		f.apply(e)
 	}
+
 	return f.o.Once, nil
 }
 

@@ -142,6 +142,7 @@ func unlinkRotation(vol *disk.Volume, dir string) error {
 	if err != nil || !os.SameFile(newest, current) {
 		return nil
 	}
+
 	return vol.Remove("history.rotate", paths[0])
 }
 
@@ -207,6 +208,7 @@ func (h *History) Append(recs ...Record) ([]*Entry, error) {
 		h.view.apply(e)
 		h.tally.apply(e)
 	}
+
 	return entries, nil
 }
 

@@ -67,6 +67,7 @@ func absolute(at workspace.Place, e *Entry, line []byte) []byte {
 	if sealed && !bytes.Equal(line, before) {
 		line = disk.Seal(slices.Clone(line[:len(line)-disk.SealLen]), 0)
 	}
+
 	return line
 }
 
@@ -75,6 +76,7 @@ func filesAt(files []message.File, path func(string) string) []message.File {
 	for i := range files {
 		files[i].Path = path(files[i].Path)
 	}
+
 	return files
 }
 

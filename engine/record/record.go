@@ -366,5 +366,6 @@ func failed(reason string) bool {
 	case ReasonError, ReasonPoison, ReasonLimit, ReasonLoop, ReasonBudget:
 		return true
 	}
+
 	return false
 }

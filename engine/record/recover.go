@@ -32,6 +32,7 @@ func (h *folded) recover() error {
 	if s.damaged > o.LastSeq && s.damaged-o.LastSeq < 10_000 {
 		o.LastSeq = s.damaged
 	}
+
 	return h.complete()
 }
 

@@ -149,6 +149,7 @@ func (s *rewindSearch) step(l rawLine) bool {
 	if e.Seq == s.seq {
 		s.found = e.Seq
 	}
+
 	return s.found == 0 && !boundary(e)
 }
 
@@ -158,5 +159,6 @@ func boundary(e *Entry) bool {
 	case *Start, *Reset:
 		return true
 	}
+
 	return false
 }

@@ -93,6 +93,7 @@ func title(text string) string {
 	if utf8.RuneCountInString(line) <= maxTitle {
 		return line
 	}
+
 	return strings.TrimSpace(string([]rune(line)[:maxTitle-1])) + "…"
 }
 

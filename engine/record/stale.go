@@ -15,6 +15,7 @@ func SummedUp(entries []*Entry) string {
 	for _, e := range entries {
 		h.Write(Encode(e))
 	}
+
 	return hex.EncodeToString(h.Sum(nil))
 }
 

@@ -198,6 +198,7 @@ func lockFolder(dir string) (unlock func(), err error) {
 		f.Close()
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
+
 	return func() { f.Close() }, nil
 }
 

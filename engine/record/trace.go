@@ -40,6 +40,7 @@ func TraceOf(dir, id string) (s Trace, ok bool, err error) {
 	if s.Turn != "" && s.Entries[0].Seq > 0 {
 		s.Before, s.Summary, err = contextAt(dir, s.Entries[0].Seq)
 	}
+
 	return s, true, err
 }
 

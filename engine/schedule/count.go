@@ -113,5 +113,6 @@ func floorDiv(a, b int64) int64 {
 	if a%b < 0 {
 		q--
 	}
+
 	return q
 }

@@ -81,6 +81,7 @@ func withBody(data []byte, body string) []byte {
 	if err != nil || !marked {
 		return []byte(strings.TrimSpace(body) + "\n")
 	}
+
 	return fmt.Appendf(nil, "---\n%s---\n%s\n", head, strings.TrimSpace(body))
 }
 

@@ -211,6 +211,7 @@ func beginning(text string) string {
 	if len(text) <= most {
 		return text
 	}
+
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
@@ -267,5 +268,6 @@ func (s *Scheduler) batch(ctx context.Context, agent string, now time.Time, alwa
 	if len(parts) == 0 {
 		return "", "", none, nil
 	}
+
 	return strings.Join(parts, "\n\n"), d.sum(), "", nil
 }

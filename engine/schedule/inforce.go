@@ -28,6 +28,7 @@ func (k *known) FilesOf(agent string) string {
 			return k.files().cron(slug, filesDir)
 		}
 	}
+
 	return ""
 }
 
@@ -38,6 +39,7 @@ func (k *known) Tasks() ([]Entry, []finding.Finding, error) {
 	for i := range all {
 		k.inForce(&all[i])
 	}
+
 	return all, found, err
 }
 
@@ -47,6 +49,7 @@ func (k *known) Task(slug string) (Entry, error) {
 	if err == nil {
 		k.inForce(&e)
 	}
+
 	return e, err
 }
 

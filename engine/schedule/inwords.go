@@ -116,6 +116,7 @@ func weekdayWords(days []int) string {
 	for _, d := range days {
 		names = append(names, name(d))
 	}
+
 	return "every " + list(names)
 }
 
@@ -151,6 +152,7 @@ func numbers(all []int) []string {
 	for i, n := range all {
 		text[i] = fmt.Sprint(n)
 	}
+
 	return text
 }
 

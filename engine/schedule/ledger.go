@@ -142,6 +142,7 @@ func write(vol *disk.Volume, path string, lines ...line) (err error) {
 	if err := log.Barrier(); err != nil {
 		return fmt.Errorf("sync ledger: %w", err)
 	}
+
 	return rotate(log, path)
 }
 
@@ -169,6 +170,7 @@ func rotate(log *disk.Log, path string) error {
 	if errors.Is(err, disk.ErrFailed) {
 		return fmt.Errorf("rotate ledger: %w", err)
 	}
+
 	return nil // where it was in use or cannot be renamed, the next line will do
 }
 
@@ -203,6 +205,7 @@ func readTail(path string) ([]line, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+
 	return lines, err
 }
 
@@ -231,6 +234,7 @@ func readOlder(path string) ([]line, error) {
 			size += info.Size()
 		}
 	}
+
 	return all, nil
 }
 
@@ -276,5 +280,6 @@ func readEnd(path string, most int64) ([]line, error) {
 			all = append(all, l)
 		}
 	}
+
 	return all, nil
 }

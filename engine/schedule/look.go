@@ -193,6 +193,7 @@ func (k *known) named(slug string, now time.Time) (Task, []finding.Finding, erro
 	if err != nil {
 		return Task{}, nil, fmt.Errorf("give it an id: %w", err)
 	}
+
 	return k.load(slug)
 }
 

@@ -124,6 +124,7 @@ func repeating(count, unit string) (Timing, error) {
 	if _, err := parseEvery(every); err != nil {
 		return Timing{}, fmt.Errorf("%w: %w", ErrPhrase, err)
 	}
+
 	return Timing{Every: every}, nil
 }
 
@@ -151,6 +152,7 @@ func onDate(word, at, text string, now time.Time, zone *time.Location) (Timing, 
 	if !instant(wall, zone).After(now) {
 		return Timing{}, unclear(text, "that time has passed")
 	}
+
 	return Timing{At: wall.Format("2006-01-02T15:04")}, nil
 }
 

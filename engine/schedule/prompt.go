@@ -59,6 +59,7 @@ func ParseHours(text string) (Hours, error) {
 	if ferr != nil || terr != nil || h.from == h.to && h.from != 0 {
 		return Hours{}, fmt.Errorf("activeHours is %q; want hours such as 08:00-22:00", text)
 	}
+
 	return h, nil
 }
 
@@ -74,6 +75,7 @@ func (h Hours) End(t time.Time) time.Time {
 	if !end.After(t) {
 		end = time.Date(t.Year(), t.Month(), t.Day()+1, 0, h.to, 0, 0, t.Location())
 	}
+
 	return end
 }
 

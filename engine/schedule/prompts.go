@@ -62,6 +62,7 @@ func (s *Store) Heartbeat() (HeartbeatStatus, []finding.Finding, error) {
 	if on && !b.Stopped && b.Every > 0 {
 		b.Next = beatDue(st, b.Every, s.Now())
 	}
+
 	return b, found, nil
 }
 
@@ -77,6 +78,7 @@ func beatDue(st state, every time.Duration, now time.Time) time.Time {
 	if last.IsZero() || last.After(now) {
 		last = now // never yet, or the clock went back
 	}
+
 	return last.Add(every).UTC().Truncate(time.Second)
 }
 
@@ -127,6 +129,7 @@ func collect(seq func(func(string) bool)) []string {
 	for v := range seq {
 		all = append(all, v)
 	}
+
 	return all
 }
 
@@ -139,6 +142,7 @@ func (s *Store) RemovePrompt(slug string) (string, error) {
 	if err == nil {
 		s.changed()
 	}
+
 	return to, err
 }
 
@@ -154,5 +158,6 @@ func (s *Store) prompts() ([]Prompt, error) {
 			all = append(all, p.Prompt)
 		}
 	}
+
 	return all, err
 }

@@ -204,6 +204,7 @@ func watchWords(t Task) string {
 	if t.WatchCommand != "" {
 		all = append(all[:len(all):len(all)], "the output of "+oneLine(t.WatchCommand))
 	}
+
 	return strings.Join(all, ", ")
 }
 
@@ -262,6 +263,7 @@ func (gs gates) ask(ctx context.Context, agent, dir string, g Gate) (text, skip 
 	if text = strings.ToValidUTF8(out.Text, "\ufffd"); len(text) > maxExtra {
 		text = strings.ToValidUTF8(text[:maxExtra], "") + "\n[cut]"
 	}
+
 	return strings.TrimSpace(text), "", nil
 }
 

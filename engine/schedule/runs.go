@@ -65,6 +65,7 @@ func runsOf(lines []line) []Run {
 	if open != nil {
 		runs = append(runs, runOf(*open))
 	}
+
 	return runs
 }
 

@@ -277,6 +277,7 @@ func (s *Scheduler) step(ctx context.Context, now time.Time) (next time.Time) {
 	if err != nil {
 		at = s.troubled(&s.heartbeat.track, "heartbeat", now, err)
 	}
+
 	return earlier(next, at)
 }
 

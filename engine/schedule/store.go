@@ -75,6 +75,7 @@ func read(path string) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s", ErrNotFound, filepath.Base(filepath.Dir(path)))
 	}
+
 	return data, err
 }
 
@@ -112,6 +113,7 @@ func slugs(dir, suffix string) ([]string, []finding.Finding, error) {
 			names = append(names, name)
 		}
 	}
+
 	return names, found, nil
 }
 
@@ -161,6 +163,7 @@ func (f folder) put(replace func(step, path string, content, base []byte) ([]byt
 	if _, err := replace(fileStep, path, content, base); err != nil {
 		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
 	}
+
 	return nil
 }
 
@@ -172,6 +175,7 @@ func (f folder) recover() error {
 	for _, name := range names {
 		errs = append(errs, f.vol.Recover(f.cron(name)))
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -226,6 +230,7 @@ func (f folder) trash(path, name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("move %s to trash: %w", name, err)
 	}
+
 	return to, nil
 }
 
@@ -259,6 +264,7 @@ func Slug(title string) string {
 	if slug == "" {
 		slug = "task"
 	}
+
 	return slug
 }
 
@@ -269,5 +275,6 @@ func freeSlug(dir, suffix, title string) string {
 	for n := 2; disk.Exists(filepath.Join(dir, name+suffix)); n++ {
 		name = fmt.Sprintf("%s-%d", slug, n)
 	}
+
 	return name
 }

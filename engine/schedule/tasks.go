@@ -41,6 +41,7 @@ func (s *Store) Tasks() ([]Entry, []finding.Finding, error) {
 			all = append(all, e)
 		}
 	}
+
 	return all, found, nil
 }
 
@@ -223,6 +224,7 @@ func (s *Store) byID(id string) (Entry, bool, error) {
 			return e, true, nil
 		}
 	}
+
 	return Entry{}, false, err
 }
 
@@ -248,6 +250,7 @@ func (s *Store) Remove(slug string) (string, error) {
 	if err == nil {
 		s.changed()
 	}
+
 	return to, err
 }
 
@@ -269,6 +272,7 @@ func (s *Store) Memory(slug string) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
+
 	return string(data), err
 }
 
@@ -280,6 +284,7 @@ func (s *Store) known(slug string) error {
 	case !exists(s.files().cron(slug, taskFile)):
 		return fmt.Errorf("%w: %s", ErrNotFound, slug)
 	}
+
 	return nil
 }
 
@@ -296,5 +301,6 @@ func (s *Store) SetMemory(slug, text string) error {
 	if err != nil {
 		return err
 	}
+
 	return s.files().publish(path, []byte(strings.TrimRight(text, "\n")+"\n"), base)
 }

@@ -124,6 +124,7 @@ func changeAfter(t time.Time) time.Time {
 	if !change.IsZero() && !change.After(t) { // the library has 365 days in each year that is past its tables
 		change = t.Add(24 * time.Hour)
 	}
+
 	return change
 }
 

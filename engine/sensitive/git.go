@@ -110,6 +110,7 @@ func gitFolders(tree string) (own, common string) {
 	if common = leads(own, "commondir", ""); common == "" {
 		common = own
 	}
+
 	return own, common
 }
 
@@ -181,6 +182,7 @@ func meant(from, name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
+
 	return filepath.Join(from, name)
 }
 
@@ -217,6 +219,7 @@ func inTree(tree, from, name string) string {
 	if Fold(names[0]) == ".git" && (len(names) == 1 || slices.Contains([]string{"hooks", "modules", "worktrees"}, Fold(names[1]))) {
 		return ""
 	}
+
 	return filepath.Join(tree, rel)
 }
 

@@ -48,6 +48,7 @@ func Here() Table {
 	if own, err := os.UserHomeDir(); err == nil {
 		t = t.And(own)
 	}
+
 	return t
 }
 

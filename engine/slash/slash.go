@@ -215,5 +215,6 @@ func Words(s string) (words []string) {
 	if in {
 		words = append(words, word.String())
 	}
+
 	return words
 }

@@ -151,6 +151,7 @@ func (q *Quiet) watch(p Place) (err error) {
 			return err
 		}
 	}
+
 	return q.queue.add(p)
 }
 

@@ -49,6 +49,7 @@ func openQueue() (queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch for changes: %w", err)
 	}
+
 	return &inotify{fd: fd, folders: map[int32]*folder{}, buf: make([]byte, 64<<10)}, nil
 }
 

@@ -27,6 +27,7 @@ func openSystem() (*source, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return &source{events: n.Events, errors: n.Errors, add: n.Add, remove: n.Remove, close: n.Close}, nil
 }
 

@@ -84,6 +84,7 @@ func (p Place) Encodable() error {
 			return fmt.Errorf("the path %+q is not UTF-8, so daycare's files cannot name what is in it\nrename the folder", path)
 		}
 	}
+
 	return nil
 }
 
@@ -153,6 +154,7 @@ func (p Place) Store(path string) string {
 	if rel, ok := inside(p.Dir, path); ok && !own(rel) {
 		return rel
 	}
+
 	return path
 }
 
@@ -198,5 +200,6 @@ func inTag(tag string, change func(path string) string) string {
 	if !ok || kind != "@read" && kind != "@write" {
 		return tag
 	}
+
 	return kind + ":" + change(path)
 }

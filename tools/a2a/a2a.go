@@ -46,6 +46,7 @@ func (r Remote) host() string {
 	if err != nil {
 		return ""
 	}
+
 	return strings.ToLower(u.Hostname())
 }
 
@@ -83,6 +84,7 @@ func New(o Options) *Desk {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+
 	return &Desk{o: o, fresh: make(chan pending, maxPending)}
 }
 
@@ -92,6 +94,7 @@ func (d *Desk) remote(id string) (Remote, bool) {
 	if i < 0 {
 		return Remote{}, false
 	}
+
 	return d.o.Remotes[i], true
 }
 

@@ -51,6 +51,7 @@ func stateText(s sdk.TaskState) string {
 	case sdk.TaskStateAuthRequired:
 		return "it waits for an authorization of its own, and goes on afterwards"
 	}
+
 	return "it works on the task"
 }
 
@@ -86,6 +87,7 @@ func head(text string, most int) string {
 	if len(runes) <= most {
 		return text
 	}
+
 	return string(runes[:most]) + fmt.Sprintf("\n[the first %d of %d characters]", most, len(runes))
 }
 
@@ -96,5 +98,6 @@ func result(r Remote, t *sdk.Task) tools.Result {
 	case sdk.TaskStateFailed, sdk.TaskStateRejected, sdk.TaskStateCanceled:
 		res.Status = tools.Failed
 	}
+
 	return res
 }

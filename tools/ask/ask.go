@@ -48,6 +48,7 @@ func absolute(tag, workingDir string) string {
 	if !ok || kind != "@read" && kind != "@write" || path == "" || filepath.IsAbs(path) || workingDir == "" {
 		return tag
 	}
+
 	return kind + ":" + filepath.Join(workingDir, path)
 }
 
@@ -125,6 +126,7 @@ func (request) Widens(call tools.Call) string {
 	if err != nil {
 		return ""
 	}
+
 	return args.Permission
 }
 
@@ -188,5 +190,6 @@ func holds(call tools.Call, tag string) error {
 	if err == nil && !call.Access.Allows(access) {
 		err = errors.New("you do not have that permission yourself; ask for it with request_permission")
 	}
+
 	return err
 }

@@ -104,6 +104,7 @@ func (c *clocks) seen(call tools.Call, slug string) (schedule.Entry, error) {
 	if err == nil && !c.knows(call, e) {
 		err = fmt.Errorf("%w: %s", schedule.ErrNotFound, slug)
 	}
+
 	return e, err
 }
 
@@ -142,6 +143,7 @@ func enough(missing []string, err error) error {
 		err = fmt.Errorf("that would be done with rights that you do not have (%s); ask the person to do it, or for the "+
 			"rights with request_permission", strings.Join(missing, ", "))
 	}
+
 	return err
 }
 
@@ -190,5 +192,6 @@ func (c *clocks) timing(when, zoneName string) (schedule.Timing, error) {
 	if err != nil {
 		return schedule.Timing{}, err
 	}
+
 	return schedule.ParseWhen(when, c.Now(), zone)
 }

@@ -111,6 +111,7 @@ func (c *clocks) add(call tools.Call, a addArgs) (tools.Result, error) {
 	if err != nil {
 		return tools.Result{}, err
 	}
+
 	return tools.Result{Text: fmt.Sprintf("Task %s: %s", e.Slug, about(e))}, nil
 }
 

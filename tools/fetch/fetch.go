@@ -49,6 +49,7 @@ func New(o Options) []tools.Tool {
 	if o.Search != nil {
 		list = append(list, &search{*o.Search})
 	}
+
 	return list
 }
 
@@ -112,6 +113,7 @@ func web(host string) permission.Access {
 	if a, err := permission.Parse("@web:" + host); err == nil {
 		return a
 	}
+
 	return permission.Web{}
 }
 
@@ -153,6 +155,7 @@ func hostPort(u *url.URL) string {
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
+
 	return net.JoinHostPort(u.Hostname(), port)
 }
 

@@ -38,6 +38,7 @@ func words(list string) map[string]bool {
 	for word := range strings.FieldsSeq(list) {
 		set[word] = true
 	}
+
 	return set
 }
 
@@ -250,6 +251,7 @@ func measure(n *html.Node, sizes map[*html.Node]int) int {
 	if n.Data == "main" || n.Data == "article" {
 		sizes[n] = sum
 	}
+
 	return sum
 }
 

@@ -239,6 +239,7 @@ func (s Service) results(body []byte) []found {
 	for _, r := range gjson.GetBytes(body, list).Array() {
 		all = append(all, found{flat(r.Get("title").String()), r.Get("url").String(), flat(plain(r.Get(text).String()))})
 	}
+
 	return all
 }
 

@@ -114,6 +114,7 @@ func target(address string) (host string, port uint16, err error) {
 	if ip, err := netip.ParseAddr(host); err == nil && ip.Zone() == "" {
 		host = ip.Unmap().String()
 	}
+
 	return host, uint16(n), nil
 }
 

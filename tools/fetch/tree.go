@@ -81,6 +81,7 @@ func blocksBut(some map[string]bool) map[string]bool {
 	for name := range blocks {
 		set[name] = !some[name]
 	}
+
 	return set
 }
 
@@ -117,6 +118,7 @@ func elementOf(z *html.Tokenizer) *html.Node {
 			n.Attr = append(n.Attr, html.Attribute{Key: string(key), Val: string(value)})
 		}
 	}
+
 	return n
 }
 
@@ -178,6 +180,7 @@ func collapsed(s string) string {
 			b = append(b, c)
 		}
 	}
+
 	return string(b)
 }
 
@@ -239,6 +242,7 @@ func (t *tree) shows(n *html.Node) bool {
 	case indents[n.Data]:
 		return t.indents < maxIndents
 	}
+
 	return kinds[n.Data] || styles[n.Data] || parts[n.Data]
 }
 
@@ -307,6 +311,7 @@ func (t *tree) close(c closing) bool {
 			inner = append(inner, n.Data)
 		}
 	}
+
 	return false
 }
 
@@ -317,5 +322,6 @@ func (t *tree) within(some map[string]bool) bool {
 			return true
 		}
 	}
+
 	return false
 }

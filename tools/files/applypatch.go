@@ -61,6 +61,7 @@ func applyPatch(ctx context.Context, r *reach, a patchArgs) (tools.Result, error
 	if err := ctx.Err(); err != nil {
 		return tools.Result{}, err
 	}
+
 	return r.carryOut(steps)
 }
 
@@ -158,6 +159,7 @@ func (r *reach) plan(c change) (*step, error) {
 	if len(s.after) > maxChange {
 		return s, fmt.Errorf("%s would have %s; at most %s can be written", s.toName, size(int64(len(s.after))), size(maxChange))
 	}
+
 	return s, nil
 }
 

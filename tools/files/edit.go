@@ -105,6 +105,7 @@ func (s swap) in(text, name string) (after, what string, err error) {
 	if n > 1 {
 		what = fmt.Sprintf("changed %d places in %s (lines %s)", n, name, where(text, s.Old))
 	}
+
 	return strings.ReplaceAll(text, s.Old, s.New), what, nil
 }
 
@@ -203,6 +204,7 @@ func bigrams(s string) map[gram]int {
 	for i := 0; i+1 < len(s); i++ {
 		m[gram{s[i], s[i+1]}]++
 	}
+
 	return m
 }
 

@@ -50,6 +50,7 @@ func usable(pattern string) bool {
 			}
 		}
 	}
+
 	return true
 }
 
@@ -93,6 +94,7 @@ func (a globArgs) start() (path, pattern string) {
 	if filepath.IsAbs(base) {
 		return base, pattern
 	}
+
 	return filepath.Join(a.Path, base), pattern
 }
 
@@ -112,6 +114,7 @@ func foundText(r *reach, all []found, full bool) string {
 	if !full {
 		b.WriteString(stoppedEarly)
 	}
+
 	return b.String()
 }
 

@@ -131,6 +131,7 @@ func grep(ctx context.Context, r *reach, a grepArgs) (tools.Result, error) {
 	if err != nil && !errors.Is(err, errEnough) {
 		return tools.Result{}, err
 	}
+
 	return tools.Result{Text: g.text(full)}, nil
 }
 

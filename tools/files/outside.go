@@ -28,6 +28,7 @@ func (t reading[A]) Needs(call tools.Call) (*permission.Request, error) {
 	if !call.Unasked || json.Unmarshal(whole(call.Arguments), &args) != nil {
 		return nil, nil // Run says what is wrong
 	}
+
 	return t.base.askToRead(call, t.path(args))
 }
 

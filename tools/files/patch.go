@@ -71,6 +71,7 @@ func parsePatch(text string) ([]change, error) {
 	if len(p.changes) == 0 {
 		return nil, errors.New("the patch changes nothing")
 	}
+
 	return p.changes, p.complete()
 }
 
@@ -105,6 +106,7 @@ func (p *patchParser) take(n int, line string) error {
 	if strings.TrimSpace(line) != "" {
 		return errors.New("nothing may follow a file that is deleted")
 	}
+
 	return nil
 }
 
@@ -220,6 +222,7 @@ func (c change) apply(text string) (string, error) {
 	if final && len(lines) > 0 {
 		out += "\n"
 	}
+
 	return strings.ReplaceAll(out, "\n", ends), nil
 }
 
@@ -302,5 +305,6 @@ func index(text, lines []string, as func(string) string) int {
 			return i + 1 - n
 		}
 	}
+
 	return -1
 }

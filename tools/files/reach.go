@@ -226,6 +226,7 @@ func (r *reach) ground(path string, write bool) (ground, error) {
 		r.accept(path, write)
 		return ground{root: root}, nil
 	}
+
 	return ground{}, missing(access, r.shown(path))
 }
 

@@ -83,6 +83,7 @@ func (e End) read(event Event) (a answer, err error) {
 	if err := json.Unmarshal(text, &o); err != nil {
 		return a, fmt.Errorf("it printed invalid JSON: %w", err)
 	}
+
 	return o.answer()
 }
 
@@ -104,6 +105,7 @@ func (o output) answer() (a answer, err error) {
 	if a.decision == Deny {
 		a.reason = cmp.Or(a.reason, "it gave no reason")
 	}
+
 	return a, nil
 }
 
@@ -124,5 +126,6 @@ func beginning(text string) string {
 	if len(text) > most {
 		return strings.ToValidUTF8(text[:most], "") + "…"
 	}
+
 	return text
 }

@@ -75,6 +75,7 @@ func New(list []Hook, expression func(matcher string) string) (*Set, error) {
 		}
 		s.hooks[h.Event] = append(s.hooks[h.Event], h)
 	}
+
 	return s, nil
 }
 
@@ -88,6 +89,7 @@ func (s *Set) Any(event Event, tool string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -101,6 +103,7 @@ func (s *Set) Matching(event Event, tool string) (list []Hook) {
 			list = append(list, h)
 		}
 	}
+
 	return list
 }
 

@@ -125,5 +125,6 @@ func (m Moment) encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the input of a hook: %w", err)
 	}
+
 	return data, nil
 }

@@ -65,6 +65,7 @@ func (s *Set) Run(ctx context.Context, m Moment, run Runner) (v Verdict) {
 			break
 		}
 	}
+
 	return v
 }
 
@@ -140,6 +141,7 @@ func (r *Ran) tells(a answer) string {
 	if len(did) == 0 {
 		did = []string{"had no objection"}
 	}
+
 	return strings.Join(did, "; ")
 }
 
@@ -154,6 +156,7 @@ func (v Verdict) Note(m Moment) string {
 		lines = append(lines, fmt.Sprintf("%s hook%s: %s %s (%d ms)", m.Event, about, short(r.Hook.Command), r.note,
 			r.Took.Milliseconds()))
 	}
+
 	return strings.Join(lines, "\n")
 }
 
@@ -163,5 +166,6 @@ func short(command string) string {
 	if more || len(line) > 120 {
 		line = strings.ToValidUTF8(line[:min(len(line), 120)], "") + "…"
 	}
+
 	return line
 }

@@ -62,6 +62,7 @@ func (a *answerer) read(call tools.Call) (args answering, q Question, t *tool, e
 	if args.fields, err = exactly(args.Content); err != nil {
 		return args, q, t, fmt.Errorf("the content does not fit: %w", err)
 	}
+
 	return args, q, t, nil
 }
 
@@ -117,6 +118,7 @@ func (a *answerer) Run(ctx context.Context, call tools.Call) (tools.Result, erro
 			res.Text += "\n" + err.Error()
 		}
 	}
+
 	return res, err
 }
 

@@ -80,6 +80,7 @@ func parse(path string, data []byte) (*Catalogue, []finding.Finding) {
 	if f.Failed() {
 		return nil, f.Found
 	}
+
 	return c, f.Found
 }
 
@@ -108,6 +109,7 @@ func (d Definition) sum() string {
 	for _, part := range []string{d.Name, d.Description, string(schema)} {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
+
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -156,6 +158,7 @@ func (c *Catalogue) Changes() (added, changed, gone []string) {
 			gone = append(gone, d.Name)
 		}
 	}
+
 	return added, changed, gone
 }
 
@@ -164,6 +167,7 @@ func byName(list []Definition) map[string]Definition {
 	for _, d := range list {
 		m[d.Name] = d
 	}
+
 	return m
 }
 
@@ -175,6 +179,7 @@ func (c *Catalogue) offered() []Definition {
 	if len(gone) == 0 {
 		return c.Tools
 	}
+
 	return slices.DeleteFunc(slices.Clone(c.Tools), func(d Definition) bool { return slices.Contains(gone, d.Name) })
 }
 
@@ -188,6 +193,7 @@ func (c *Catalogue) seen(list []Definition, prompts []Prompt) *Catalogue {
 	if added, changed, gone := next.Changes(); len(added)+len(changed)+len(gone) == 0 {
 		next.Pending = nil
 	}
+
 	return next
 }
 
@@ -231,6 +237,7 @@ func (c *Catalogue) findings(path, id string) (found []finding.Finding) {
 		tell("tool-unusable", finding.Warning, fmt.Sprintf("%d tools of the MCP server %s cannot be used: %s", len(bad), id, some(bad)),
 			"Agents do not have them. Tell whoever makes the server.")
 	}
+
 	return found
 }
 
@@ -240,6 +247,7 @@ func some(names []string) string {
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
 	}
+
 	return strings.Join(names, ", ")
 }
 
@@ -257,5 +265,6 @@ func Trust(dir, id string, write func(path string, data []byte) error) error {
 	if err != nil {
 		return fmt.Errorf("trust the tools of the MCP server %s: %w", id, err)
 	}
+
 	return nil
 }

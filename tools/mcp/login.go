@@ -53,6 +53,7 @@ func (p *Pool) Login(ctx context.Context, id string, asker Asker) (list []Defini
 	if !flow.kept {
 		return list, errors.New("the service did not ask for a login: nothing was saved")
 	}
+
 	return list, nil
 }
 
@@ -99,6 +100,7 @@ func (f *flow) authorizer() (*authorizer, error) {
 	if a.asks, err = auth.NewAuthorizationCodeHandler(c); err != nil {
 		return nil, fmt.Errorf("prepare the login at %s: %w", s.conf.ID, err)
 	}
+
 	return a, nil
 }
 
@@ -119,6 +121,7 @@ func (f *flow) fetch(ctx context.Context, args *auth.AuthorizationArgs) (*auth.A
 	if why := q.Get("error"); why != "" {
 		return nil, fmt.Errorf("the login was refused: %.200q %.500q", why, q.Get("error_description"))
 	}
+
 	return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
 }
 

@@ -91,6 +91,7 @@ func (a *authorizer) TokenSource(context.Context) (oauth2.TokenSource, error) {
 	if a.login.Access == "" {
 		return nil, nil
 	}
+
 	return a, nil
 }
 
@@ -120,6 +121,7 @@ func (a *authorizer) Token() (*oauth2.Token, error) {
 			return nil, err
 		}
 	}
+
 	return &oauth2.Token{AccessToken: a.login.Access, TokenType: "Bearer", Expiry: a.login.Expiry}, nil
 }
 
@@ -154,6 +156,7 @@ func (a *authorizer) Authorize(ctx context.Context, req *http.Request, resp *htt
 	case a.login.Access != sent:
 		return nil // it was replaced meanwhile
 	}
+
 	return a.refresh(ctx)
 }
 
@@ -163,6 +166,7 @@ func (a *authorizer) again(why, scope string) error {
 	if scope != "" && !strings.ContainsFunc(scope, func(r rune) bool { return r < ' ' || r > '~' || r == '\'' }) {
 		command += " --scope '" + scope + "'"
 	}
+
 	return &loginError{why + "\nlog in with: " + command}
 }
 
@@ -204,6 +208,7 @@ func (a *authorizer) refresh(ctx context.Context) error {
 	if err := a.server.pool.options.Logins.KeepLogin(a.server.conf, l); err != nil {
 		return fmt.Errorf("keep the new token of %s: %w", a.server.conf.ID, err)
 	}
+
 	return nil
 }
 
@@ -255,6 +260,7 @@ func (a *authorizer) ask(ctx context.Context, l Login, form url.Values) (fresh f
 	case fresh.Access == "" || !strings.EqualFold(fresh.Type, "bearer"):
 		return fresh, fmt.Errorf("get a new token: the authorization server gave no bearer token")
 	}
+
 	return fresh, nil
 }
 
@@ -267,6 +273,7 @@ func oauthClient(service string) *http.Client {
 		dialer := &net.Dialer{Timeout: 30 * time.Second, Control: outside}
 		transport.DialContext, transport.Proxy = dialer.DialContext, nil
 	}
+
 	return &http.Client{Transport: transport, CheckRedirect: sameHost, Timeout: startIn}
 }
 
@@ -289,5 +296,6 @@ func outside(_, address string, _ syscall.RawConn) error {
 	if err == nil && inside(at.Addr()) {
 		return fmt.Errorf("the service sends its login to %s, in your own network; refused", at.Addr())
 	}
+
 	return err
 }

@@ -31,6 +31,7 @@ func stampOf(path string) stamp {
 	if err != nil {
 		return stamp{}
 	}
+
 	return stamp{info.ModTime(), info.Size()}
 }
 
@@ -68,6 +69,7 @@ func (p *pages) current() (c *Catalogue, known bool) {
 	if p.bad {
 		return &Catalogue{}, true // its owner was told; nothing is pinned anew meanwhile
 	}
+
 	return p.now, p.now != nil
 }
 

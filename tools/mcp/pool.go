@@ -81,6 +81,7 @@ func (p *Pool) all() []*server {
 	for _, id := range slices.Sorted(maps.Keys(p.servers)) {
 		list = append(list, p.servers[id])
 	}
+
 	return list
 }
 
@@ -139,6 +140,7 @@ func (p *Pool) tool(server, name string) *tool {
 			return newTool(p, s.conf, d, map[string]bool{})
 		}
 	}
+
 	return nil
 }
 
@@ -195,6 +197,7 @@ func (p *Pool) Try(ctx context.Context, id string) (list []Definition, log strin
 		defer done()
 		list, err = s.ask(ctx, got)
 	}
+
 	return list, s.log.String(), err
 }
 

@@ -53,6 +53,7 @@ func (got *session) prompts(ctx context.Context) (list []Prompt, err error) {
 			list = append(list, one)
 		}
 	}
+
 	return list, nil
 }
 
@@ -75,6 +76,7 @@ func (p *Pool) Commands() (list []Command) {
 			}
 		}
 	}
+
 	return list
 }
 
@@ -101,6 +103,7 @@ func (p *Pool) Expand(command, words string) (text string, ok bool) {
 		return fmt.Sprintf("Get the prompt %s of the MCP server %s with %s %s, and do for me what it says.",
 			name, id, promptTool, data), true
 	}
+
 	return "", false
 }
 
@@ -118,6 +121,7 @@ func (p Prompt) fill(words string) map[string]string {
 		}
 		words = strings.TrimSpace(rest)
 	}
+
 	return args
 }
 

@@ -78,6 +78,7 @@ func parseQuestions(path string, content []byte) (Questions, []finding.Finding) 
 	if f.Failed() {
 		return Questions{}, f.Found
 	}
+
 	return q, f.Found
 }
 
@@ -91,6 +92,7 @@ func (q Question) identity() string {
 	for _, part := range []string{q.Agent, q.Server, q.Tool, string(q.Arguments), q.Message, string(q.Schema), where} {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
+
 	return hex.EncodeToString(h.Sum(nil))[:12]
 }
 
@@ -126,6 +128,7 @@ func (l *ledger) find(agent, id string) (Question, error) {
 			return q, nil
 		}
 	}
+
 	return Question{}, fmt.Errorf("there is no open question %q; call the tool again, and answer what it asks then", id)
 }
 
@@ -156,6 +159,7 @@ func (l *ledger) keep(q Question, without bool) error {
 	if err != nil {
 		return fmt.Errorf("keep the question of an MCP server: %w", err)
 	}
+
 	return nil
 }
 
@@ -214,6 +218,7 @@ func (cs *callings) of(ctx context.Context, session *sdk.ClientSession) *calling
 	if len(cs.by[session]) != 1 {
 		return nil
 	}
+
 	return cs.by[session][0]
 }
 
@@ -257,6 +262,7 @@ func (c *calling) asked(p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
 	if c.open == nil {
 		c.open = &q
 	}
+
 	return &sdk.ElicitResult{Action: "cancel"}, nil
 }
 

@@ -50,6 +50,7 @@ func (r *reader) read(call tools.Call) (args readingArgs, as *tool, err error) {
 	if err != nil {
 		return args, nil, err
 	}
+
 	return args, &tool{pool: r.pool, server: s.conf, def: Definition{Name: resourceRight}}, nil
 }
 
@@ -106,6 +107,7 @@ func (p *Pool) named(id string) (*server, error) {
 	for _, s := range p.all() {
 		ids = append(ids, s.conf.ID)
 	}
+
 	return nil, fmt.Errorf("there is no MCP server %q; there are: %s", id, strings.Join(ids, ", "))
 }
 
@@ -180,6 +182,7 @@ func listResources(ctx context.Context, got *session) (tools.Result, error) {
 	if len(lines) == 0 {
 		lines = append(lines, "(no resources)")
 	}
+
 	return tools.Result{Text: strings.Join(lines, "\n")}, nil
 }
 

@@ -46,6 +46,7 @@ func (t *tool) result(from *sdk.CallToolResult) tools.Result {
 	if from.IsError {
 		a.res.Status = tools.Failed
 	}
+
 	return a.res
 }
 
@@ -117,5 +118,6 @@ func extension(kind string) string {
 	if list, err := mime.ExtensionsByType(kind); err == nil && len(list) > 0 {
 		return list[0]
 	}
+
 	return ""
 }

@@ -156,6 +156,7 @@ func (s *server) dial(ctx context.Context, a *authorizer) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return &session{ClientSession: cs}, nil
 }
 
@@ -173,6 +174,7 @@ func (s *server) ask(ctx context.Context, got *session) (list []Definition, err 
 		}
 		list = append(list, define(t))
 	}
+
 	return list, nil
 }
 
@@ -197,6 +199,7 @@ func (s *server) list(ctx context.Context, got *session) error {
 	if changed {
 		s.pool.changed()
 	}
+
 	return err
 }
 
@@ -310,6 +313,7 @@ func (s *server) offered() []Definition {
 	if !s.pool.options.Looking && !s.closed && !s.meeting && s.session == nil && s.starting == nil && time.Now().After(s.retryAt) {
 		s.meeting = s.pool.begin(s.meet)
 	}
+
 	return nil
 }
 
@@ -367,5 +371,6 @@ func (s *server) state() State {
 	case s.lastErr != nil:
 		st.State, st.Error = "failed", strings.TrimSpace(s.lastErr.Error())
 	}
+
 	return st
 }

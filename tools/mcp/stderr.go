@@ -45,6 +45,7 @@ func (l *stderr) Write(p []byte) (int, error) {
 	if l.timer == nil {
 		l.timer = time.AfterFunc(saveEvery, l.save)
 	}
+
 	return len(p), nil
 }
 

@@ -95,6 +95,7 @@ func spelled(right permission.Mcp, arguments json.RawMessage) (string, error) {
 		}
 		b.WriteString("\n" + permission.VisibleLine(name) + ": " + text)
 	}
+
 	return b.String(), nil
 }
 
@@ -148,6 +149,7 @@ func (t *tool) call(ctx context.Context, call tools.Call, g *given) (tools.Resul
 		return tools.Result{Status: tools.TimedOut, Text: fmt.Sprintf("no answer within %s (timeout of the MCP server %s in the "+
 			"settings); whether it did anything is unknown", s.conf.Timeout, t.server.ID)}, nil
 	}
+
 	return t.server.words(t.broken(s, err), err), nil
 }
 
@@ -157,6 +159,7 @@ func (s Server) words(res tools.Result, err error) tools.Result {
 	if _, login := errors.AsType[*loginError](err); refused || login {
 		res.Source = permission.Mcp{Server: s.ID}.SourceOf()
 	}
+
 	return res
 }
 

@@ -41,6 +41,7 @@ func sameHost(r *http.Request, before []*http.Request) error {
 	if len(before) >= 5 {
 		return errors.New("it redirects too often")
 	}
+
 	return nil
 }
 
@@ -63,6 +64,7 @@ func (v *visitor) RoundTrip(r *http.Request) (*http.Response, error) {
 	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind != "text/event-stream" { // each event has a bound
 		res.Body = &bounded{res.Body, maxMessage}
 	}
+
 	return res, nil
 }
 
@@ -80,5 +82,6 @@ func (b *bounded) Read(p []byte) (int, error) {
 	if b.left -= int64(n); b.left < 0 {
 		return 0, fmt.Errorf("the answer is over %d bytes", maxMessage)
 	}
+
 	return n, err
 }

@@ -37,6 +37,7 @@ func cleaned(text string, limit int) string {
 	if utf8.RuneCountInString(text) > limit {
 		text = string([]rune(text)[:limit]) + "…"
 	}
+
 	return text
 }
 
@@ -47,6 +48,7 @@ func (d Definition) schema() json.RawMessage {
 			return whole
 		}
 	}
+
 	return d.Schema
 }
 
@@ -65,6 +67,7 @@ func (d Definition) shown() json.RawMessage {
 	if err != nil {
 		return raw
 	}
+
 	return data
 }
 
@@ -95,6 +98,7 @@ func inSchema(schema any, left *int) any {
 			}
 		}
 	}
+
 	return schema
 }
 
@@ -127,5 +131,6 @@ func inMember(name string, value any, left *int) any {
 		}
 		return value
 	}
+
 	return inSchema(value, left)
 }

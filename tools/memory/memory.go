@@ -59,6 +59,7 @@ func (t tool[A]) Run(ctx context.Context, call tools.Call) (tools.Result, error)
 	if err != nil {
 		return tools.Errorf("%s: %v", t.spec.Name, err), nil
 	}
+
 	return tools.Result{Text: text, Source: noted(text)}, nil
 }
 
@@ -132,6 +133,7 @@ func search(s *store, a searchArgs) (string, error) {
 	for _, h := range hits {
 		fmt.Fprintf(&b, "%s:%d (%.1f)\n%s\n\n", h.file, h.at.line, h.score, cut(h.at.text, maxShown))
 	}
+
 	return strings.TrimRight(b.String(), "\n"), nil
 }
 
@@ -143,6 +145,7 @@ func cut(text string, n int) string {
 	if source := message.SourceOf(text); source != message.SourceOf(short) {
 		return message.WithSource(short, source)
 	}
+
 	return short
 }
 
@@ -186,6 +189,7 @@ func get(s *store, a getArgs) (string, error) {
 	if source := message.SourceOf(text); source != "" && message.SourceOf(b.String()) == "" {
 		b.WriteString(message.WithSource("[other lines]", source) + "\n") // the mark is at the end of a paragraph
 	}
+
 	return b.String(), nil
 }
 
@@ -202,6 +206,7 @@ func (s *store) get(name string) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("there is no note %s; memory_list shows them", name)
 	}
+
 	return text, err
 }
 
@@ -238,6 +243,7 @@ func write(s *store, a writeArgs, now time.Time) (string, error) {
 	if a.Replace && before != "" {
 		return fmt.Sprintf("Replaced %s: %d lines instead of %d.", name, strings.Count(after, "\n"), strings.Count(before, "\n")), nil
 	}
+
 	return fmt.Sprintf("Noted in %s:%d.", name, strings.Count(after, "\n")-strings.Count(text, "\n")), nil
 }
 
@@ -270,5 +276,6 @@ func listed(s *store, a listArgs) (string, error) {
 	if len(files) > maxListed {
 		fmt.Fprintf(&b, "[the newest %d of %d]\n", maxListed, len(files))
 	}
+
 	return b.String(), nil
 }

@@ -61,6 +61,7 @@ func (s *store) open(make bool) (*os.Root, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open memory: %w", err)
 	}
+
 	return root, nil
 }
 
@@ -109,6 +110,7 @@ func (s *store) search(query string, limit int) ([]hit, error) {
 	if err := s.refresh(); err != nil {
 		return nil, err
 	}
+
 	return s.index.search(query, limit), nil
 }
 
@@ -145,6 +147,7 @@ func (s *store) refresh() error {
 			delete(s.known, name)
 		}
 	}
+
 	return nil
 }
 
@@ -153,6 +156,7 @@ func readFile(root *os.Root, name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, beneath.Reason(err))
 	}
+
 	return strings.ToValidUTF8(string(data), "\uFFFD"), nil
 }
 
@@ -169,6 +173,7 @@ func fileName(name string) (string, error) {
 	if bad || !fs.ValidPath(clean) {
 		return "", fmt.Errorf("%q is not a valid name; use one such as entities/anna.md", name)
 	}
+
 	return clean, nil
 }
 
@@ -202,6 +207,7 @@ func (s *store) change(name string, edit func(old string) string) (before, after
 			return before, after, nil
 		}
 	}
+
 	return "", "", fmt.Errorf("%s keeps changing; try again later", name)
 }
 
@@ -229,6 +235,7 @@ func replace(root *os.Root, name string, info fs.FileInfo, text string) (bool, e
 	if err != nil {
 		return false, err
 	}
+
 	return true, syncFolders(root, path.Dir(name))
 }
 
@@ -241,6 +248,7 @@ func syncFolders(root *os.Root, dir string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -249,5 +257,6 @@ func same(root *os.Root, name string, info fs.FileInfo) bool {
 	if info == nil || err != nil {
 		return info == nil && errors.Is(err, fs.ErrNotExist)
 	}
+
 	return os.SameFile(info, now) && now.Size() == info.Size() && now.ModTime().Equal(info.ModTime())
 }

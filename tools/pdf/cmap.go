@@ -92,6 +92,7 @@ func code(s text) uint32 {
 	for i := range len(s) {
 		n = n<<8 | uint32(s[i])
 	}
+
 	return n
 }
 

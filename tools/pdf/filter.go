@@ -71,6 +71,7 @@ func (m *meter) took(data []byte) []byte {
 		m.err = ErrTooLarge
 		return nil
 	}
+
 	return data
 }
 

@@ -188,6 +188,7 @@ func (p *parser) hex() text {
 	if high >= 0 {
 		b = append(b, byte(high<<4))
 	}
+
 	return text(b)
 }
 
@@ -243,6 +244,7 @@ func (p *parser) escape(b []byte) []byte {
 	if e, ok := escapes[c]; ok {
 		c = e
 	}
+
 	return append(b, c)
 }
 

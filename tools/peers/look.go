@@ -75,6 +75,7 @@ func (p *peers) lines(ctx context.Context, call tools.Call, none string, keep fu
 	if b.Len() == 0 {
 		return said("%s", none)
 	}
+
 	return said("%s", b.String())
 }
 
@@ -83,6 +84,7 @@ func line(a event.Agent, self string) string {
 	if a.ID == self {
 		you = " (you)"
 	}
+
 	return fmt.Sprintf("%s %s %q %s %s%s\n", a.Handle, a.ID, a.Name, a.Type, a.State, you)
 }
 
@@ -147,6 +149,7 @@ func asJSON(v any) (tools.Result, error) {
 	if err != nil {
 		return tools.Result{}, fmt.Errorf("encode result: %w", err)
 	}
+
 	return tools.Result{Text: string(data)}, nil
 }
 

@@ -143,6 +143,7 @@ func (p *peers) receive(ctx context.Context, call tools.Call, args askArgs) (too
 	if args.TimeoutSeconds > 0 {
 		limit = min(time.Duration(args.TimeoutSeconds)*time.Second, maxWait)
 	}
+
 	return answer(ctx, w, message.Receipt{Agent: a.ID, Item: item}, limit)
 }
 

@@ -206,5 +206,6 @@ func (c *capture) text() (text string, whole *tools.Whole) {
 	if c.saved != "" {
 		whole.Blob, whole.Kept = filepath.Base(c.saved), c.kept
 	}
+
 	return whole.Shorten(head, strings.ToValidUTF8(string(end), "\uFFFD"), left), whole
 }

@@ -113,6 +113,7 @@ func locked(path string, roots []string) []string {
 	if err != nil || filepath.Base(path) == ".git" || !slices.ContainsFunc(roots, func(root string) bool { return within(root, real) }) {
 		return nil // or it leads to what a command cannot write anyway
 	}
+
 	return []string{real}
 }
 
@@ -126,6 +127,7 @@ func (c *confinement) located(roots []string, pinned map[string]beneath.ID) (pat
 		}
 		paths, pinned[real] = append(paths, real), id
 	}
+
 	return paths
 }
 
@@ -136,6 +138,7 @@ func in(dir string, paths []string) (inside []string) {
 			inside = append(inside, path)
 		}
 	}
+
 	return inside
 }
 
@@ -153,6 +156,7 @@ func searched() []string {
 		}
 		dirs = append(dirs, dir)
 	}
+
 	return dirs
 }
 

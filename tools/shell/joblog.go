@@ -36,6 +36,7 @@ func openJobLog(path string, also *capture) (*jobLog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keep output: %w", err)
 	}
+
 	return &jobLog{path: path, file: f, also: also, grown: make(chan struct{}, 1)}, nil
 }
 
@@ -58,6 +59,7 @@ func (l *jobLog) Write(p []byte) (int, error) {
 	case l.grown <- struct{}{}:
 	default:
 	}
+
 	return len(p), nil
 }
 

@@ -20,6 +20,7 @@ func (e *Exec) Needs(call tools.Call) (*permission.Request, error) {
 	if beyond != "" {
 		e.asked.Put(call.ID, beyond)
 	}
+
 	return need, err
 }
 
@@ -103,6 +104,7 @@ func (e *Exec) rule(set permission.Set, a arguments, runner *sandbox.Runner, wha
 	if mode == Off || runner.Level != sandbox.None && (mode != Ask || granted(set, a, what)) {
 		return nil
 	}
+
 	return permission.Exec{Prefix: asks(set, a.Command, what)}
 }
 

@@ -106,6 +106,7 @@ func (p process) run(ctx context.Context, timeout time.Duration, out io.Writer) 
 	if err != nil {
 		return ending{}, err
 	}
+
 	return r.wait(ctx, timeout), nil
 }
 
@@ -173,6 +174,7 @@ func (p process) start(out io.Writer) (_ *running, err error) {
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", argv[0], err)
 	}
+
 	return r, nil
 }
 
@@ -383,5 +385,6 @@ func endOf(cmd *exec.Cmd) ending {
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		e.signal = status.Signal().String()
 	}
+
 	return e
 }

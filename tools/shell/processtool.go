@@ -129,6 +129,7 @@ func (t *Process) list(agent string) string {
 	if len(lines) == 0 {
 		return "[there are none]"
 	}
+
 	return strings.Join(lines, "\n")
 }
 
@@ -287,6 +288,7 @@ func oneLine(command string) string {
 	if utf8.RuneCountInString(line) > 80 {
 		line = string([]rune(line)[:79]) + "…"
 	}
+
 	return line
 }
 

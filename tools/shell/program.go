@@ -89,5 +89,6 @@ func (o Program) runner(e *Exec) (*sandbox.Runner, error) {
 	if runner.Level == sandbox.None && e.confine.wanted() {
 		return nil, ErrNoSandbox
 	}
+
 	return runner, nil
 }

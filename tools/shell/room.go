@@ -64,6 +64,7 @@ func freeAt(path string) (int64, error) {
 	if err := syscall.Statfs(path, &st); err != nil {
 		return 0, err
 	}
+
 	return int64(st.Bavail) * int64(st.Bsize), nil
 }
 

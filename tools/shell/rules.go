@@ -165,6 +165,7 @@ func begins(rule string, words []string) int {
 	if len(prefix) > len(words) || !slices.Equal(prefix, words[:len(prefix)]) {
 		return 0
 	}
+
 	return len(prefix)
 }
 

@@ -52,6 +52,7 @@ func runner(words []string) bool {
 	if name == "go" || name == "make" || name == "gmake" { // those that can name a file to run
 		return len(words) > 2 && (words[1] == "run" || words[1] == "-f")
 	}
+
 	return slices.Contains(runners, name) || slices.Contains(runners, strings.TrimRight(name, "0123456789."))
 }
 
@@ -271,6 +272,7 @@ func (r resolved) prefix(a arguments) permission.Access {
 	if len(s.scripts) == 0 || s.scripts[0].word == 0 || inline(s.words) != "" {
 		return nil
 	}
+
 	return rule(strings.Join(s.words[:s.scripts[0].word+1], " "), s.words)
 }
 

@@ -99,6 +99,7 @@ func (s *Services) runner(v Service) (*sandbox.Runner, error) {
 	case len(v.Network) > 0 && runner.Level != sandbox.None && !runner.Proxied():
 		return nil, errors.New("a network needs namespaces, which this system keeps from daycare, or bubblewrap")
 	}
+
 	return runner, nil
 }
 
@@ -112,6 +113,7 @@ func (v Service) found() ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find %s: %w", v.Argv[0], errors.Unwrap(err))
 	}
+
 	return append([]string{path}, v.Argv[1:]...), nil
 }
 

@@ -121,6 +121,7 @@ func (o Options) complete() Options {
 	if o.Guard == nil {
 		o.Guard = guard.New(sensitive.Here(), o.Denied...)
 	}
+
 	return o
 }
 
@@ -217,6 +218,7 @@ func (e *Exec) process(call tools.Call, a arguments, dir string, open permission
 			return strings.HasPrefix(kv, name+"=") && kv != name+"="+a.Env[name]
 		})
 	}
+
 	return p, nil
 }
 
@@ -258,6 +260,7 @@ func (e *Exec) network(domains []string, set permission.Set, runner *sandbox.Run
 		return nil, fmt.Errorf("allowedDomains needs namespaces, which this system keeps from daycare, or bubblewrap; " +
 			"commands have no network here. Use web_fetch")
 	}
+
 	return newProxy(domains, set, e.options.Dial)
 }
 
@@ -307,6 +310,7 @@ func (i isolation) explained(res tools.Result) tools.Result {
 	if noneLeft.MatchString(res.Text) && !strings.Contains(res.Text, "processes at once") {
 		res.Text += fmt.Sprintf("\n[a command may have %d processes and %d threads at once]", sandbox.MaxProcesses, sandbox.MaxThreads)
 	}
+
 	return res
 }
 

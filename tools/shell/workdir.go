@@ -63,6 +63,7 @@ func (e *Exec) workdir(call tools.Call, path string) (dir string, beyond bool, e
 	case replaced != nil:
 		return "", false, replaced
 	}
+
 	return real, true, nil
 }
 
@@ -74,6 +75,7 @@ func isFolder(asked, real string) error {
 	if !info.IsDir() {
 		return fmt.Errorf("workdir %s is a file: %w", asked, errNoFolder)
 	}
+
 	return nil
 }
 
@@ -128,6 +130,7 @@ func (o Options) environment() []string {
 			env = append(env, kv)
 		}
 	}
+
 	return env
 }
 
@@ -137,5 +140,6 @@ func (a arguments) environment() []string {
 	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
 		env = append(env, name+"="+a.Env[name])
 	}
+
 	return env
 }

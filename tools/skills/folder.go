@@ -163,6 +163,7 @@ func unreadable(path string, err error) (file, []finding.Finding, bool) {
 	if errors.Is(err, beneath.ErrLink) || errors.Is(err, beneath.ErrNames) {
 		f.Remedy = "Put a copy in its place, or the skill into .daycare/skills, unless an agent made it: then delete it."
 	}
+
 	return file{content: f.Reason}, []finding.Finding{f}, errors.Is(err, fs.ErrNotExist)
 }
 

@@ -68,6 +68,7 @@ func Parse(file string, data []byte) (s Skill, found []finding.Finding, ok bool)
 	for i := range f.Found {
 		f.Found[i].Column = 1 // what is wrong is the line of a key
 	}
+
 	return s, f.Found, s.Name != "" && s.Description != ""
 }
 

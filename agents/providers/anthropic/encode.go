@@ -200,6 +200,7 @@ func (p *Provider) encode(m *providers.Message, model string) []byte {
 	if len(b) == empty { // the API refuses a message without content
 		b = appendText(b, "(no text)")
 	}
+
 	return append(b, "]}"...)
 }
 
@@ -266,6 +267,7 @@ func appendResult(b []byte, r providers.Result) []byte {
 	if r.IsError {
 		b = append(b, `,"is_error":true`...)
 	}
+
 	return append(b, '}')
 }
 

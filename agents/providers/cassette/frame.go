@@ -64,6 +64,7 @@ func compact(schema json.RawMessage) json.RawMessage {
 	if json.Compact(&b, schema) != nil {
 		return nil
 	}
+
 	return b.Bytes()
 }
 

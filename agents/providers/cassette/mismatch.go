@@ -119,5 +119,6 @@ func indent(text string) string {
 	if len(lines) > maxShown {
 		lines = append(lines[:maxShown:maxShown], fmt.Sprintf("… %d more lines", len(lines)-maxShown))
 	}
+
 	return "  " + strings.Join(lines, "\n  ") + "\n"
 }

@@ -24,6 +24,7 @@ func (e *UnknownModel) Error() string {
 	if len(e.Near) > 0 {
 		do = "similar names: " + strings.Join(e.Near, ", ") + "; " + do
 	}
+
 	return fmt.Sprintf("unknown model %q\n%s", e.Name, do)
 }
 

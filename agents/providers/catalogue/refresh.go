@@ -181,6 +181,7 @@ func (n *Newer) over(base *list) *list {
 	for i := range merged.Models {
 		merged.Models[i].derive()
 	}
+
 	return merged
 }
 

@@ -144,6 +144,7 @@ func (d *decoder) reason() (providers.Finish, *providers.Failure) {
 	if len(d.calls) > 0 {
 		return providers.ToolUse, nil
 	}
+
 	return providers.EndTurn, nil
 }
 

@@ -70,6 +70,7 @@ func (p *Provider) settings(req *providers.Request) string {
 	if len(fields) == 0 {
 		return ""
 	}
+
 	return "{" + strings.Join(fields, ",") + "}"
 }
 
@@ -125,6 +126,7 @@ func (p *Provider) encode(m *providers.Message, model string) []byte {
 	if len(b) == empty { // the API refuses a message without parts
 		b = appendText(b, "(no text)", "")
 	}
+
 	return append(b, "]}"...)
 }
 
@@ -151,6 +153,7 @@ func (p *Provider) appendAnswer(b []byte, m *providers.Message, model string) []
 	if len(b) == empty || sign != "" {
 		b = appendText(providers.Separate(b, empty), "", sign)
 	}
+
 	return b
 }
 

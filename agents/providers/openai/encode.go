@@ -99,6 +99,7 @@ func isMedia(p providers.Part) bool {
 	case providers.Image, providers.Document:
 		return true
 	}
+
 	return false
 }
 
@@ -140,6 +141,7 @@ func (p *Provider) appendAssistant(b []byte, m *providers.Message, model string)
 	if len(calls) > 0 {
 		b = append(b, ']')
 	}
+
 	return append(b, '}')
 }
 

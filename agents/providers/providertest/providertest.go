@@ -154,6 +154,7 @@ func last(ev providers.Event) bool {
 	case providers.Complete, providers.Error:
 		return true
 	}
+
 	return false
 }
 

@@ -85,6 +85,7 @@ func (p *Provider) encode(m *providers.Message, model string) []byte {
 	if len(b) == empty { // the API refuses a message without content
 		b = appendText(b, "input_text", "(no text)")
 	}
+
 	return append(b, "]}"...)
 }
 
@@ -120,6 +121,7 @@ func (p *Provider) appendAnswer(b []byte, m *providers.Message, model string) []
 	if len(b) == empty {
 		b = appendSaid(b, "(no text)", "")
 	}
+
 	return b
 }
 

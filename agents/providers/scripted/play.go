@@ -113,6 +113,7 @@ func (pl *player) step(s *step, v View) bool {
 	if s.Usage != nil {
 		pl.usage = s.Usage
 	}
+
 	return s.Fault == nil || pl.fault(s.Fault)
 }
 
@@ -194,6 +195,7 @@ func (pl *player) fault(f *fault) bool {
 	if failure.Kind == "" {
 		failure.Kind = kind
 	}
+
 	return pl.fail(failure)
 }
 

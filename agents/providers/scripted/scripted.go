@@ -85,6 +85,7 @@ func read(path string, source []byte) (*script, error) {
 			return nil, fmt.Errorf("read script: %w", err)
 		}
 	}
+
 	return parse(cmp.Or(path, "script"), source)
 }
 

@@ -26,6 +26,7 @@ func Against(name string, value float64, unit string, limit float64, note string
 	if limit > 0 {
 		r.Ratio = value / limit
 	}
+
 	return r
 }
 

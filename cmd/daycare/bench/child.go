@@ -139,6 +139,7 @@ func (c *child) usage(ctx context.Context) (u Usage, err error) {
 	if m := goroutinesLine.FindStringSubmatch(text); m != nil {
 		u.Goroutines, _ = strconv.Atoi(m[1])
 	}
+
 	return u, err
 }
 

@@ -262,6 +262,7 @@ func writeCurves(path string, curves ...Series) error {
 	if err != nil {
 		return fmt.Errorf("write the curves: %w", err)
 	}
+
 	return errors.Join(WriteCSV(f, curves...), f.Close())
 }
 

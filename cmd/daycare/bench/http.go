@@ -109,6 +109,7 @@ func (w *World) streamed(ctx context.Context, id string, sent <-chan time.Time) 
 	if _, err = w.System.Await(ctx, id, item); err != nil {
 		return nil, 0, err
 	}
+
 	return lags, time.Since(at), nil
 }
 

@@ -185,6 +185,7 @@ func inWorld(at Place, f func(*World) (float64, time.Duration, time.Duration, er
 	if cerr := w.Close(); err == nil {
 		err = cerr
 	}
+
 	return rate, p50, p99, err
 }
 

@@ -117,6 +117,7 @@ func lengthen(work, id string, bytes int64) error {
 	if err := h.Barrier(); err != nil {
 		return err
 	}
+
 	return record.UpdateState(vol, dir, func(s *record.State) { s.Seq = last })
 }
 

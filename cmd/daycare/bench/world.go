@@ -132,6 +132,7 @@ func (w *World) Close() error {
 	if err := w.Asks.Close(); err != nil {
 		return err
 	}
+
 	return w.index.Close()
 }
 
@@ -156,6 +157,7 @@ func (w *World) Agents(ctx context.Context, n int) ([]string, error) {
 			return nil, err
 		}
 	}
+
 	return ids, nil
 }
 
@@ -171,5 +173,6 @@ func (w *World) Ask(ctx context.Context, agent, text string) (event.Outcome, err
 	if err != nil {
 		return event.Outcome{}, err
 	}
+
 	return w.System.Await(ctx, agent, item)
 }

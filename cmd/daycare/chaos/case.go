@@ -75,6 +75,7 @@ func (c Case) deaths() string {
 	for i, d := range c.Deaths {
 		list[i] = d.String()
 	}
+
 	return strings.Join(list, ",")
 }
 

@@ -100,6 +100,7 @@ func (v view) byKey() map[string]saying {
 	for _, s := range v.said {
 		all[s.key] = s
 	}
+
 	return all
 }
 

@@ -101,5 +101,6 @@ func once(u *user, v view, dir, prompt string) error {
 	if times != 1 || len(outcomes) != 1 {
 		return fmt.Errorf("%s came %d times to its agent, with %d due times in its ledger; want one of each", dir, times, len(outcomes))
 	}
+
 	return nil
 }

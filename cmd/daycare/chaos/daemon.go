@@ -169,6 +169,7 @@ func (d *daemon) said() string {
 	if err != nil {
 		return ""
 	}
+
 	return strings.TrimSpace(string(data[max(0, len(data)-2000):]))
 }
 
@@ -182,6 +183,7 @@ func (d *daemon) endedAt(armed Death) time.Time {
 	if info, err := os.Stat(d.trace); err == nil && armed.Failpoint != "" && d.died() {
 		return info.ModTime()
 	}
+
 	return time.Now()
 }
 
@@ -191,6 +193,7 @@ func (d *daemon) passed() []string {
 	if err != nil {
 		return nil
 	}
+
 	return strings.Fields(string(data))
 }
 

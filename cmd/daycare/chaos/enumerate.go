@@ -110,6 +110,7 @@ func spread(long, short []Case) (all []Case) {
 		from, to := i*len(short)*3/4/len(long), (i+1)*len(short)*3/4/len(long)
 		all = append(append(all, c), short[from:to]...)
 	}
+
 	return append(all, short[len(all)-len(long):]...)
 }
 

@@ -167,6 +167,7 @@ func (l line) delivered() string {
 	if json.Unmarshal(l.Out, &id) != nil {
 		return ""
 	}
+
 	return id
 }
 

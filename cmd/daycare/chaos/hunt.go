@@ -185,6 +185,7 @@ func (h *planner) ground(scenarios []*Scenario) (all []Case) {
 		byLot(round, func(c Case) string { return fmt.Sprint(n, c.Scenario.Name) })
 		all = append(all, round...)
 	}
+
 	return append(all[:min(len(all), mostHunted)], randomCase(deathsPerLoad, false), randomCase(deathsPerLoad, true))
 }
 

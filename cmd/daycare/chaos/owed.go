@@ -22,6 +22,7 @@ func (a *folder) open() map[string]line {
 	for _, l := range a.inbox {
 		o.item(l)
 	}
+
 	return o.items
 }
 
@@ -113,6 +114,7 @@ func (o *owed) rest() string {
 	for _, id := range slices.Sorted(maps.Keys(o.outs)) {
 		all = append(all, "answer "+id+" is not delivered")
 	}
+
 	return strings.Join(all, ", ")
 }
 

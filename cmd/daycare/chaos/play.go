@@ -55,6 +55,7 @@ func (h *harness) play(ctx context.Context, c Case) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare %s: %w", c.Scenario.Name, err)
 	}
+
 	return p.run(ctx)
 }
 
@@ -225,6 +226,7 @@ func (p *play) afterDeath(d *daemon, armed Death) error {
 	if p.Scenario.After != nil {
 		return p.Scenario.After(p.user)
 	}
+
 	return nil
 }
 

@@ -188,6 +188,7 @@ func (r *Report) Total() Totals {
 	for _, f := range r.ways {
 		sum.add(*f)
 	}
+
 	return sum
 }
 

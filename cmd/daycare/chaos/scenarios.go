@@ -145,6 +145,7 @@ func everybody(text string) step {
 	for _, hook := range crowd() {
 		all = append(all, say(hook, hook+"m", text))
 	}
+
 	return together(all...)
 }
 

@@ -100,6 +100,7 @@ func (u *user) reachable() bool {
 	if err == nil {
 		c.Close()
 	}
+
 	return err == nil
 }
 

@@ -53,6 +53,7 @@ func (h *harness) volumes(ctx context.Context) error {
 	if h.plays("full disk") {
 		group.Go(func() error { return h.fullDisk(ctx) })
 	}
+
 	return group.Wait()
 }
 
@@ -83,6 +84,7 @@ func command(args ...string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
 	}
+
 	return nil
 }
 
@@ -127,6 +129,7 @@ func (v *volume) holders() (who []string) {
 	if len(who) == 0 {
 		return []string{"no process that can be seen"}
 	}
+
 	return who
 }
 

@@ -30,6 +30,7 @@ func (h *harness) newPlay(ctx context.Context, c Case) (*play, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return h.stage(ctx, c, begin)
 }
 

@@ -32,6 +32,7 @@ func SizeOf(ctx context.Context, client *control.Client, home, id string) (any, 
 	if size == nil {
 		return nil, err
 	}
+
 	return size, err
 }
 
@@ -141,5 +142,6 @@ func thousands(n int) string {
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
+
 	return s
 }

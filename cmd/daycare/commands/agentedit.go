@@ -135,6 +135,7 @@ func copyFor(name string, content []byte) (path string, err error) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		return "", fmt.Errorf("copy %s: %w", name, err)
 	}
+
 	return path, nil
 }
 

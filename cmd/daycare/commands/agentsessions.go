@@ -125,6 +125,7 @@ func pickSession(list []sessionLine, ref, agent string) (sessionLine, error) {
 	if len(found) == 1 {
 		return found[0], nil
 	}
+
 	return sessionLine{}, term.NotFound("daycare agents sessions "+agent+" lists them", "%s has no session %q", agent, ref)
 }
 

@@ -96,6 +96,7 @@ func lookAt(ctx context.Context, c *term.App, client *control.Client, ref string
 	if err != nil {
 		c.Warn("%v", err)
 	}
+
 	return s, nil
 }
 
@@ -107,6 +108,7 @@ func agentPaths(dir string) map[string]string {
 			paths[name] = path
 		}
 	}
+
 	return paths
 }
 
@@ -117,6 +119,7 @@ func readRights(path string) *permission.Set {
 	if err != nil || raw == nil || finding.Join(found) != nil {
 		return nil
 	}
+
 	return &state.Permissions
 }
 

@@ -188,5 +188,6 @@ func settingKeys(c *term.App, cmd *cobra.Command, args []string, typed string) (
 	for _, name := range keysOf(values) {
 		keys = append(keys, before+name)
 	}
+
 	return keys, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }

@@ -218,5 +218,6 @@ func noteStopped(c *term.App) error {
 	if err == nil && !disk.Held(at.Lock()) {
 		c.Note("%s, so no task runs; %s", fault.NotRunning.Text, fault.NotRunning.Hint)
 	}
+
 	return err
 }

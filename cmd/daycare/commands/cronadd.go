@@ -131,6 +131,7 @@ func unclear(cmd *cobra.Command, err error) error {
 	if errors.As(err, &invalid) {
 		return &term.Problem{Code: fault.ExitUsage, Err: err, Do: cmp.Or(invalid.Hint, "usage: "+cmd.UseLine())}
 	}
+
 	return err
 }
 

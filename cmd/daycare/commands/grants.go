@@ -54,6 +54,7 @@ func grantTable(set permission.Set, now time.Time) term.Table {
 		}
 		t.Row(listed(tag), by, at)
 	}
+
 	return t
 }
 
@@ -75,6 +76,7 @@ func tagOf(set permission.Set, text string) string {
 			return g.Tag
 		}
 	}
+
 	return text
 }
 

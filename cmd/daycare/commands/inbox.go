@@ -152,6 +152,7 @@ func findItem(ctx context.Context, client *control.Client, ref, prefix string) (
 	if err != nil {
 		return waitingFor{}, err
 	}
+
 	return items[n], nil
 }
 

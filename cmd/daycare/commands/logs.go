@@ -102,6 +102,7 @@ func ReadLog(ctx context.Context, home string, conf *config.Config, q control.Lo
 	if err := own.level.UnmarshalText([]byte(q.Level)); err != nil {
 		return &control.Invalid{Field: "level", Reason: err.Error()}
 	}
+
 	return readLog(ctx, home, conf, &own, show)
 }
 
@@ -215,6 +216,7 @@ func (q *logQuery) fits(raw []byte) bool {
 	if json.Unmarshal(raw, &l) != nil {
 		return false // a line that a crash cut says nothing
 	}
+
 	return l.Level >= q.level && !l.Time.Before(q.since) && (q.agent == "" || l.Agent == q.agent)
 }
 

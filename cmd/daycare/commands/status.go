@@ -67,6 +67,7 @@ func readStatus(ctx context.Context, c *term.App) (event.Status, error) {
 	if err != nil {
 		return event.Status{}, fmt.Errorf("read status: %w", err)
 	}
+
 	return s, nil
 }
 
@@ -138,5 +139,6 @@ func services(c *term.App, title string, list []event.Service) error {
 	for _, s := range list {
 		t.Row("  "+s.ID, term.Parens(s.Type), s.State, s.Model, term.Cause(term.Join("; ", s.Detail, s.LastError, s.Differs), 300))
 	}
+
 	return t.Write(c.Out, term.Style(false)) // it has no headings
 }

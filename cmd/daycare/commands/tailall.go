@@ -22,6 +22,7 @@ func followAgent(c *term.App, f *follow.Folders, id string) error {
 	if err == nil {
 		f.Add(filepath.Join(at.Data, "agents", id))
 	}
+
 	return err
 }
 

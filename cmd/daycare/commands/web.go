@@ -69,6 +69,7 @@ func openPage(ctx context.Context, c *term.App, stay bool) error {
 	if err := term.OpenInBrowser(page.URL); err != nil {
 		c.Warn("no browser was opened: %v\nopen this address within 5 minutes", err)
 	}
+
 	return nil
 }
 
@@ -84,6 +85,7 @@ func noBrowser(address string) string {
 	if runtime.GOOS != "darwin" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
 		return "there is no display here:"
 	}
+
 	return ""
 }
 

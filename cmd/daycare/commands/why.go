@@ -178,6 +178,7 @@ func tell(meta address.Meta, dir, id string, s record.Trace, items []inbox.Item)
 	if s.Turn != "" {
 		w.Prompt = whyPrompt(dir, s)
 	}
+
 	return w
 }
 

@@ -34,6 +34,7 @@ func (h folders) Undoable(ctx context.Context, id string, place *string) (list [
 		path := h.parts.at.Shown(t.File())
 		list = append(list, event.Rewound{Path: path, Standing: string(t.Standing), Turns: t.Turns})
 	}
+
 	return list, inWords(err)
 }
 
@@ -44,6 +45,7 @@ func (h folders) TakeBack(ctx context.Context, id string, paths []string, merge 
 		path := h.parts.at.Shown(r.File())
 		list = append(list, event.TakenBack{Path: path, Outcome: string(r.Outcome), Why: r.Why})
 	}
+
 	return list, inWords(err)
 }
 

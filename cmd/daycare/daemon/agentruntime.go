@@ -58,6 +58,7 @@ func (s agentRuntime) Model(choice record.Model) agents.Model {
 	if s.tracer == nil {
 		return m
 	}
+
 	return s.tracer.Model(s.rt.Meta.ID, m)
 }
 

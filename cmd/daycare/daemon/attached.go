@@ -33,6 +33,7 @@ func (c conversations) paths(agent string) (paths []string) {
 	for _, name := range names[:min(len(names), mostShown)] {
 		paths = append(paths, filepath.Join(c.root, "files", name))
 	}
+
 	return paths
 }
 

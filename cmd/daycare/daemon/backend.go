@@ -49,6 +49,7 @@ func (b *backend) Create(ctx context.Context, n control.NewAgent) (event.Agent, 
 	if _, err := b.Deliver(ctx, message.Incoming{Agent: a.ID, Text: n.Prompt}); err != nil {
 		return a, err
 	}
+
 	return b.Agent(ctx, a.ID)
 }
 
@@ -75,6 +76,7 @@ func (b *backend) descriptor(n control.NewAgent) (address.Descriptor, error) {
 		}
 		return address.Descriptor{Type: address.Subagent, ParentAgentID: parent, Name: name}, nil
 	}
+
 	return address.Descriptor{}, &control.Invalid{Field: "type", Reason: "found " + n.Type + ", allowed: user, permanent, subagent"}
 }
 
@@ -84,6 +86,7 @@ func (b *backend) Deliver(ctx context.Context, in message.Incoming) (message.Rec
 	if errors.Is(err, engine.ErrEmpty) {
 		return r, &control.Invalid{Field: "text", Reason: "is empty", Hint: "enter some text"}
 	}
+
 	return r, err
 }
 
@@ -105,6 +108,7 @@ func (b *backend) Decide(ctx context.Context, token, decision, by string) error 
 	if earlier != nil {
 		return &control.Decided{Decision: string(earlier.Decision), By: earlier.DecidedBy, At: earlier.DecidedAt}
 	}
+
 	return nil
 }
 
@@ -156,6 +160,7 @@ func (b *backend) connectors() []event.Service {
 		}
 		list = append(list, s)
 	}
+
 	return list
 }
 

@@ -71,6 +71,7 @@ func (c chats) Home(agent string) (message.Address, bool) {
 	if !ok {
 		return message.Address{}, false
 	}
+
 	return meta.Descriptor.Address(), true
 }
 
@@ -132,6 +133,7 @@ func (c chats) session(agent string) (chat.Session, error) {
 	for _, p := range c.r.models.Load().Settings {
 		s.Providers = append(s.Providers, p.ID+": "+p.Model)
 	}
+
 	return s, nil
 }
 
@@ -167,6 +169,7 @@ func (u unlost) Save(connector, name string, data []byte) error {
 	if err := u.r.vol.MkdirAll(filepath.Dir(path)); err != nil {
 		return err
 	}
+
 	return u.r.vol.WriteFile("waiting", path, data)
 }
 
@@ -187,6 +190,7 @@ func (h hints) Save(connector, name string, data []byte) error {
 	if err := h.r.vol.MkdirAll(filepath.Dir(path)); err != nil {
 		return err
 	}
+
 	return h.r.vol.WriteDraft("hints", path, data)
 }
 
@@ -258,6 +262,7 @@ func (r outlet) sound(ctx context.Context, c *config.Config, text string) ([]byt
 	if s.Command != "" {
 		return r.program(ctx, s.Voicing, text, "DAYCARE_VOICE="+s.Voice)
 	}
+
 	return service(c, s.Voicing).Speak(ctx, text, s.Voice)
 }
 

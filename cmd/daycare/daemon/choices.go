@@ -81,6 +81,7 @@ func (o choices) commands() []control.CommandInfo {
 	for _, c := range o.parts.mcp.Commands() {
 		infos = append(infos, control.CommandInfo{Name: c.Name, Description: c.About, Arguments: c.Arguments})
 	}
+
 	return infos
 }
 
@@ -96,6 +97,7 @@ func (o choices) expand(name, arguments string) (string, error) {
 			return text, nil
 		}
 	}
+
 	return text, err
 }
 

@@ -217,6 +217,7 @@ func (r clockRights) Maker(agent string) string {
 	if root.Descriptor.Type != address.User {
 		return ""
 	}
+
 	return root.ID
 }
 

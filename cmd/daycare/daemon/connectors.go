@@ -143,6 +143,7 @@ func plain(c config.Connector) any {
 	if c.Raw == nil || c.Raw.Decode(&value) != nil {
 		return c.ID
 	}
+
 	return value
 }
 

@@ -116,6 +116,7 @@ func rowKey(by string, agent control.Spent, kind address.Type, call record.Spend
 	case "day":
 		return call.At.Local().Format(time.DateOnly)
 	}
+
 	return agent.Key
 }
 

@@ -105,6 +105,7 @@ func queues(c *config.Config) map[string]agents.Queue {
 			set[k.ID] = agents.Queue(k.Queue)
 		}
 	}
+
 	return set
 }
 
@@ -146,6 +147,7 @@ func (r factory) newState(d address.Descriptor) ([]byte, error) {
 	if err := r.folders.Know(state.Permissions); err != nil {
 		return nil, fmt.Errorf("pin folders of the agent: %w", err)
 	}
+
 	return record.EncodeState(r.at, state)
 }
 
@@ -184,6 +186,7 @@ func (r factory) workplace(dir string) (string, error) {
 		root.Close()
 		root = folder
 	}
+
 	return filepath.Join(r.at.Dir, dir), nil
 }
 
@@ -196,6 +199,7 @@ func zone() string {
 	if name := time.Local.String(); name != "Local" {
 		return name
 	}
+
 	return linkedZone()
 }
 

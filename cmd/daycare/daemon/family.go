@@ -69,6 +69,7 @@ func (r factory) preface(id string) string {
 	if more || len(lines) > most {
 		lines = append(lines[:min(most, len(lines))], "and more; list them with agents_list")
 	}
+
 	return strings.Join(lines, "\n")
 }
 
@@ -110,6 +111,7 @@ func (r factory) inherit(d address.Descriptor, s record.State) (record.State, er
 	if w := (worktrees{r.Daemon}); w.wanted(d) {
 		return w.in(d, s)
 	}
+
 	return s, nil
 }
 
@@ -146,6 +148,7 @@ func (o overseer) Owner() permission.Owner {
 	if !ok {
 		return permission.Owner{}
 	}
+
 	return permission.Owner{Connector: meta.Descriptor.Connector, UserID: meta.Descriptor.UserID}
 }
 
@@ -155,6 +158,7 @@ func (o overseer) Note(key, text string) error {
 	if !ok {
 		return nil // nobody to tell yet; the request is shown where users look
 	}
+
 	return o.parts.family.Note(context.Background(), meta.ID, o.id, key, text)
 }
 
@@ -298,6 +302,7 @@ func names(paths []string) string {
 	if more := len(paths) - most; more > 0 {
 		return strings.Join(paths[:most], ", ") + fmt.Sprintf(" and %d more", more)
 	}
+
 	return strings.Join(paths, ", ")
 }
 

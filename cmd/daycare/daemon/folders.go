@@ -50,5 +50,6 @@ func (r *Daemon) prepareFolders() error {
 	if err := r.vol.SyncDir("home.dirsync", filepath.Dir(r.at.Data)); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
+
 	return nil
 }

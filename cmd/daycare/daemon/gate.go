@@ -83,6 +83,7 @@ func (r gate) run(ctx context.Context, agent, dir string, g schedule.Gate) (sche
 	if err != nil || ctx.Err() != nil {
 		return schedule.Output{}, orCause(err, ctx)
 	}
+
 	return gateOutput(res), nil
 }
 
@@ -96,6 +97,7 @@ func gateTags(g schedule.Gate) ([]string, error) {
 		}
 		tags = append(tags, right.Tag())
 	}
+
 	return tags, nil
 }
 
@@ -138,6 +140,7 @@ func (r gate) permit(ctx context.Context, agent string, needs []permission.Reque
 			return "the approval was used by another run", err
 		}
 	}
+
 	return "", nil
 }
 
@@ -183,6 +186,7 @@ func (r gate) saidNo(agent, sha string) (by string) {
 			}
 		}
 	}
+
 	return by
 }
 
@@ -192,6 +196,7 @@ func granted(set permission.Set, sha string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -215,6 +220,7 @@ func (r gate) useOnce(ctx context.Context, agent, sha string) (bool, error) {
 	if _, err = r.system.Await(ctx, agent, receipt.Item); err != nil {
 		return false, fmt.Errorf("use the approval: %w", err)
 	}
+
 	return true, nil
 }
 
@@ -233,6 +239,7 @@ func (r gate) ask(ctx context.Context, agent string, need permission.Request) (t
 			Name: meta.Name}, Request: hooks.Request{Token: p.Token, Permission: need.Tag, Reason: need.Reason,
 			Detail: need.Detail.String()}})
 	}
+
 	return p.Token, nil
 }
 
@@ -258,5 +265,6 @@ func gateOutput(res tools.Result) schedule.Output {
 	if err != nil {
 		code = 1
 	}
+
 	return schedule.Output{Code: code, Text: strings.TrimRight(res.Text[:m[0]], "\n")}
 }

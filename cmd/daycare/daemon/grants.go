@@ -31,6 +31,7 @@ func (k grants) Revoke(ctx context.Context, id, tag, by string) error {
 	if errors.Is(err, permission.ErrTag) {
 		return &control.Invalid{Field: "permission", Reason: err.Error()}
 	}
+
 	return err
 }
 
@@ -61,6 +62,7 @@ func (k grants) Grant(ctx context.Context, id string, g control.Granting, by str
 	if err = k.parts.family.Give(ctx, id, g.Permission, by, scripts); errors.Is(err, permission.ErrTag) {
 		return &control.Invalid{Field: "permission", Reason: err.Error()}
 	}
+
 	return err
 }
 
@@ -149,6 +151,7 @@ func (k grants) Why(ctx context.Context, id, what string) (control.Verdict, erro
 				Reason: "this permission covers it"}, nil
 		}
 	}
+
 	return control.Verdict{Decision: "allowed", Reason: "the permissions together cover it"}, nil
 }
 
@@ -158,6 +161,7 @@ func alone(right permission.Access) permission.Set {
 	if err != nil {
 		return permission.Set{} // an invalid working folder covers nothing
 	}
+
 	return set
 }
 
@@ -168,6 +172,7 @@ func giver(set permission.Set, tag string) string {
 			return g.By
 		}
 	}
+
 	return ""
 }
 
@@ -192,5 +197,6 @@ func (k grants) SubAgents(context.Context) ([]control.SubAgentInfo, error) {
 		infos[i] = control.SubAgentInfo{Name: d.Name, Description: d.Description, Icon: d.Icon, Tools: d.Tools,
 			MaxIterations: d.MaxIterations, Model: d.Model, File: d.File}
 	}
+
 	return infos, nil
 }

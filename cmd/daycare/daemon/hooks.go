@@ -56,6 +56,7 @@ func hookList(h config.Hooks) (list []hooks.Hook) {
 				OnError: k.OnError, Bare: k.Sandbox != nil && !*k.Sandbox, Approves: k.Approve})
 		}
 	}
+
 	return list
 }
 
@@ -107,6 +108,7 @@ func (r hooked) Hooks(context.Context) (list []control.HookInfo, _ error) {
 		list = append(list, control.HookInfo{Event: string(h.Event), Matcher: h.Matcher, Command: h.Command,
 			TimeoutMS: h.Timeout.Milliseconds(), OnError: h.IfItFails(), Sandbox: !h.Bare, Approve: h.Approves})
 	}
+
 	return list, nil
 }
 
@@ -133,6 +135,7 @@ func (r hooked) TestHooks(ctx context.Context, s control.HookSample) (t control.
 			Output: string(ran.End.Out), Errors: string(ran.End.Err), Decision: string(ran.Decision), Failed: ran.Error,
 			MS: ran.Took.Milliseconds()})
 	}
+
 	return t, nil
 }
 

@@ -64,6 +64,7 @@ func newTracer(ctx context.Context, r *Daemon, c *config.Config) *tracing.Tracer
 		r.notes = append(r.notes, err.Error())
 		return nil
 	}
+
 	return t
 }
 

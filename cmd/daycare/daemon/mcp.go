@@ -72,6 +72,7 @@ func (r workbench) mcpServers() (list []mcp.Server) {
 			Command: strings.TrimSpace(s.Command + " " + strings.Join(s.Args, " ")),
 			Stamp:   string(stamp) + strings.Join(secrets, "\x00")})
 	}
+
 	return list
 }
 
@@ -92,6 +93,7 @@ func (r workbench) mcpServer(id string) (*config.Config, config.MCPServer, error
 				config.ProjectName, missing[0], missing[0])
 		}
 	}
+
 	return c, s, nil
 }
 
@@ -111,6 +113,7 @@ func (r workbench) startMCP(s mcp.Server, errors io.Writer) (io.ReadWriteCloser,
 	if conf.WorkingDir != "" {
 		v.Dir = r.inWorkspace(conf.WorkingDir)[0]
 	}
+
 	return r.services.Start(v)
 }
 
@@ -122,6 +125,7 @@ func (r *place) inWorkspace(paths ...string) (all []string) {
 		}
 		all = append(all, filepath.Clean(path))
 	}
+
 	return all
 }
 
@@ -145,6 +149,7 @@ func (r workbench) mcpHeaders(s mcp.Server) (http.Header, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return headersOf(c, conf.Headers)
 }
 
@@ -156,6 +161,7 @@ func headersOf(c *config.Config, values map[string]string) (http.Header, error) 
 		name, value, _ := strings.Cut(kv, "=")
 		headers.Set(name, value)
 	}
+
 	return headers, err
 }
 
@@ -182,6 +188,7 @@ func (r workbench) newRemotes(c *config.Config) *a2a.Desk {
 	for _, s := range c.A2A.Remotes {
 		o.Remotes = append(o.Remotes, a2a.Remote{ID: s.ID, URL: s.URL, About: s.About, Local: s.Local})
 	}
+
 	return a2a.New(o)
 }
 
@@ -197,6 +204,7 @@ func (r workbench) mcpStates() (list []event.Service) {
 		}
 		list = append(list, e)
 	}
+
 	return list
 }
 
@@ -255,6 +263,7 @@ func (r logins) Client(s mcp.Server) (mcp.Client, error) {
 	if err != nil {
 		return mcp.Client{}, err
 	}
+
 	return mcp.Client{ID: conf.OAuth.ClientID, Secret: list[0][len("clientSecret="):], Scopes: conf.OAuth.Scopes}, nil
 }
 

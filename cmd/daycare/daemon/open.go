@@ -56,6 +56,7 @@ func Open(ctx context.Context, o Options, loud slog.Level) (*Daemon, error) {
 		r.close()
 		return nil, err
 	}
+
 	return r, nil
 }
 

@@ -93,6 +93,7 @@ func Look(at ws.Place, warn func(format string, args ...any)) (*control.Client, 
 	if err != nil {
 		return nil, err
 	}
+
 	return r.client(), nil
 }
 
@@ -108,6 +109,7 @@ func InsideWith(ctx context.Context, o Options) (*control.Client, func() error, 
 	if err != nil {
 		return nil, nil, err
 	}
+
 	return r.client(), stop, nil
 }
 
@@ -118,6 +120,7 @@ func Watched(ctx context.Context, o Options) (c *control.Client, settled func() 
 	if err != nil {
 		return nil, nil, nil, err
 	}
+
 	return r.client(), r.clocks.Settled, stop, nil
 }
 
@@ -246,6 +249,7 @@ func (r *Daemon) listen(addr string, page bool) (all []*control.Listener, err er
 	if err != nil {
 		return all, err
 	}
+
 	return append(all, l), nil
 }
 

@@ -143,6 +143,7 @@ func (s schedules) Heartbeat(context.Context) (control.Heartbeat, error) {
 	for _, p := range b.Prompts {
 		h.Prompts = append(h.Prompts, promptOf(p))
 	}
+
 	return h, s.known(err)
 }
 

@@ -78,6 +78,7 @@ func needRestart(path string, before, now *config.Config) (found []finding.Findi
 		found = append(found, finding.Finding{ID: "settings-need-restart", Severity: finding.Warning, File: path,
 			Reason: name + " takes effect after a restart", Remedy: "daycare stop, then daycare start"})
 	}
+
 	return found
 }
 
@@ -131,6 +132,7 @@ func (r reloader) watchPlace(ctx context.Context) error {
 			<-ctx.Done()
 		}
 	}
+
 	return nil
 }
 
@@ -199,6 +201,7 @@ func (r *conf) choice(t address.Type, own record.Model) record.Model {
 		routed := r.models.Load().Route(string(t))
 		own.ID, own.Model = routed.ID, routed.Model
 	}
+
 	return own
 }
 
@@ -210,6 +213,7 @@ func (r *conf) answers(t address.Type, own record.Model) (model string, window i
 	if w := chain.Window(choice); w > 0 {
 		window = min(window, w)
 	}
+
 	return chain.Answers(choice), window
 }
 
@@ -222,6 +226,7 @@ func (r *conf) budgetOf(d address.Descriptor, own *record.Budget) (usd float64) 
 	if each := r.settings.Current().Budget.PerAgent.USD; d.ParentAgentID == "" && each > 0 && (usd == 0 || each < usd) {
 		usd = each
 	}
+
 	return usd
 }
 

@@ -79,6 +79,7 @@ func shellMode(c *config.Config) toolshell.Mode {
 	case c.Permissions.Defaults.Exec == "ask":
 		return toolshell.Ask
 	}
+
 	return toolshell.Sandbox
 }
 
@@ -128,6 +129,7 @@ func (r workbench) searchService(c *config.Config) *fetch.Service {
 	if err != nil {
 		r.log.Warn("web_search is left out", "err", err)
 	}
+
 	return s
 }
 
@@ -151,6 +153,7 @@ func cutOff(list []tools.Tool) []tools.Tool {
 	for i, t := range list {
 		out[i] = unreachable{t, t.(tools.Asks)}
 	}
+
 	return out
 }
 

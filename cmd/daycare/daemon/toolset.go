@@ -117,6 +117,7 @@ func (t *toolsets) of(meta address.Meta, plans bool) *tools.Set {
 	if t.only[k] == nil {
 		t.only[k] = t.choose(full, k)
 	}
+
 	return t.only[k]
 }
 
@@ -155,6 +156,7 @@ func (t *toolsets) choose(full *tools.Set, k kind) *tools.Set {
 	if behind, err := set.Behind(list...); err == nil { // only a sub-agent could be called like the search
 		set = behind
 	}
+
 	return set
 }
 
@@ -228,5 +230,6 @@ func (t *toolsets) names(full *tools.Set, k kind) []string {
 			names = append(names, name)
 		}
 	}
+
 	return names
 }

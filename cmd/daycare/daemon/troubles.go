@@ -46,6 +46,7 @@ func (r factory) promptFiles() (texts prompt.Files, fine bool) {
 	for _, path := range prompt.Paths(r.at) {
 		r.readShared(path, slices.DeleteFunc(slices.Clone(found), func(f finding.Finding) bool { return f.File != path }))
 	}
+
 	return texts, len(found) == 0
 }
 
@@ -136,6 +137,7 @@ func (r factory) brokenFor(meta address.Meta) []finding.Finding {
 	case address.Heartbeat:
 		return append(found, inFolder(shared, filepath.Join(r.at.Data, "heartbeat"))...)
 	}
+
 	return found
 }
 
@@ -149,5 +151,6 @@ func Problems(found []finding.Finding) []event.File {
 	for _, f := range found {
 		files = append(files, event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason})
 	}
+
 	return files
 }

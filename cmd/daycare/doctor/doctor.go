@@ -164,6 +164,7 @@ func Examine(at workspace.Place) (control.Checkup, error) {
 	if err != nil {
 		return control.Checkup{}, err
 	}
+
 	return d.checkup(), nil
 }
 
@@ -180,6 +181,7 @@ func Treat(ctx context.Context, at workspace.Place, ids []string, reload func(co
 	if d, err = treat(ctx, d, reload); err != nil {
 		return control.Checkup{}, err
 	}
+
 	return d.checkup(), nil
 }
 
@@ -193,6 +195,7 @@ func (d *doctor) checkup() control.Checkup {
 	for _, f := range d.fixed {
 		result.Fixed = append(result.Fixed, d.shown(f))
 	}
+
 	return result
 }
 
@@ -238,6 +241,7 @@ func showDoctor(c *term.App, d *doctor) error {
 	if later > 0 {
 		c.Note("%d can be repaired while the daemon is stopped: daycare stop && daycare doctor --fix", later)
 	}
+
 	return failed
 }
 
@@ -251,6 +255,7 @@ func alike(all []ailment) []ailment {
 			return all[:i]
 		}
 	}
+
 	return all
 }
 

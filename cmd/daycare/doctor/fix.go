@@ -115,6 +115,7 @@ func (d *doctor) repair() ([]finding.Finding, error) {
 	if len(fixed) == 0 {
 		return nil, failed
 	}
+
 	return fixed, nil
 }
 

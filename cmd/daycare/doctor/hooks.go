@@ -31,6 +31,7 @@ func checkHooks(d *doctor) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -54,5 +55,6 @@ func (d *doctor) changeable(word string, sets map[string]permission.Set) (file s
 			return file, true
 		}
 	}
+
 	return "", false
 }

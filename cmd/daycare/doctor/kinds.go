@@ -222,6 +222,7 @@ func kindOfFile(file string) (kind, bool) {
 	if i < 0 {
 		return kind{}, false
 	}
+
 	return kinds[i], true
 }
 
@@ -265,6 +266,7 @@ func Files(root string) (all []string, err error) {
 			all = append(all, path)
 		}
 	}
+
 	return all, nil
 }
 
@@ -275,6 +277,7 @@ func privateParts() (parts []string) {
 			parts = append(parts, top)
 		}
 	}
+
 	return parts
 }
 
@@ -305,5 +308,6 @@ func remnantOf(name string) (remnant, bool) {
 	if i < 0 {
 		return remnant{}, false
 	}
+
 	return remnants[i], true
 }

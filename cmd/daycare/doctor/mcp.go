@@ -34,5 +34,6 @@ func checkMCP(d *doctor) error {
 		}
 		d.add(found...)
 	}
+
 	return nil
 }

@@ -164,6 +164,7 @@ func SchemaText(name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode schema: %w", err)
 	}
+
 	return append(data, '\n'), nil
 }
 
@@ -187,6 +188,7 @@ func writeSchemas(c *term.App, dir string, names []string) error {
 		}
 		c.Print("%s\n", path)
 	}
+
 	return nil
 }
 
@@ -219,5 +221,6 @@ func (f layout) schema() (s *jsonschema.Schema) {
 	if f.finish != nil {
 		f.finish(s)
 	}
+
 	return s
 }

@@ -64,6 +64,7 @@ func checkSandbox(d *doctor) error {
 				"Run daycare as an ordinary user; on Linux, bubblewrap helps too.")
 		}
 	}
+
 	return nil
 }
 
@@ -96,6 +97,7 @@ func checkPrograms(d *doctor) error {
 				"Move it to a folder no agent can write, such as /usr/local/bin, or remove the folder from PATH.")
 		}
 	}
+
 	return nil
 }
 
@@ -107,6 +109,7 @@ func (d *doctor) rights() map[string]permission.Set {
 			sets[m.ID] = state.Permissions
 		}
 	}
+
 	return sets
 }
 
@@ -194,6 +197,7 @@ func showSecurity(c *term.App, at workspace.Place) error {
 	for _, a := range d.ailments {
 		showAilment(c, d, a, []ailment{a})
 	}
+
 	return failed
 }
 

@@ -100,6 +100,7 @@ func readNumber(path string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	return strconv.Atoi(strings.TrimSpace(string(data)))
 }
 
@@ -167,6 +168,7 @@ func lineCount(path string) int {
 	if err != nil {
 		return 0
 	}
+
 	return bytes.Count(bytes.TrimSuffix(data, []byte{'\n'}), []byte{'\n'}) + 1
 }
 

@@ -144,6 +144,7 @@ func CheckText(home, name string, content []byte) ([]finding.Finding, error) {
 			found[i].File = name
 		}
 	}
+
 	return found, err
 }
 
@@ -284,6 +285,7 @@ func requestFile(schema, path string, content []byte) ([]finding.Finding, error)
 	if bad := permission.CheckFile(path, content); bad != nil && finding.Join(found) == nil {
 		found = append(found, *bad)
 	}
+
 	return found, err
 }
 
@@ -315,6 +317,7 @@ func object(schema, path string, content []byte) ([]finding.Finding, error) {
 		f.Read(&members)
 		return f.Found, nil
 	}
+
 	return shaped(schema, finding.Warning, func(s *shape) []finding.Finding { return s.whole(path, content) })
 }
 
@@ -323,6 +326,7 @@ func shaped(name string, severity finding.Severity, check func(*shape) []finding
 	if err != nil {
 		return nil, err
 	}
+
 	return check(s), nil
 }
 

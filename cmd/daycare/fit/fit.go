@@ -67,5 +67,6 @@ func fill(text string, width int) (lines []string) {
 		}
 		lines = append(lines, word)
 	}
+
 	return lines
 }

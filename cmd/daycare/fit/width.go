@@ -14,5 +14,6 @@ func Width(f *os.File) int {
 	if errno != 0 {
 		return 0
 	}
+
 	return int(size.columns)
 }

@@ -65,6 +65,7 @@ func (n Inspector) ReadShared(_ context.Context, name string) (content []byte, h
 	if name == config.Name {
 		err = n.noSecrets(content)
 	}
+
 	return content, hashOf(content), err
 }
 
@@ -122,6 +123,7 @@ func (n Inspector) place(name string) (string, error) {
 	if hidden || !filepath.IsLocal(filepath.FromSlash(name)) || !slices.ContainsFunc(shared, fits) {
 		return "", fault.NotEditable.Says("%q cannot be edited here; editable files: %s", name, strings.Join(shared, ", "))
 	}
+
 	return filepath.Join(n.Data, filepath.FromSlash(name)), nil
 }
 
@@ -132,6 +134,7 @@ func (n Inspector) changed(name string, now []byte) error {
 			return err
 		}
 	}
+
 	return &control.Conflict{Content: string(now), Hash: hashOf(now)}
 }
 
@@ -147,6 +150,7 @@ func (n Inspector) noSecrets(text []byte) error {
 	if err != nil || !bytes.Equal(clean, text) {
 		return &control.Invalid{Field: "name", Reason: "settings.yaml contains a key or a token, which is not shown", Hint: hint}
 	}
+
 	return nil
 }
 
@@ -158,6 +162,7 @@ func read(full string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", filepath.Base(full), err)
 	}
+
 	return content, nil
 }
 

@@ -89,6 +89,7 @@ func (n Inspector) Log(ctx context.Context, q control.LogQuery, line func(raw []
 	if err != nil {
 		conf = config.Default()
 	}
+
 	return asInvalid("agent", commands.ReadLog(ctx, n.Data, conf, q, line))
 }
 
@@ -101,6 +102,7 @@ func encoded(v any, err error) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode answer: %w", err)
 	}
+
 	return data, nil
 }
 

@@ -84,6 +84,7 @@ func again(ctx context.Context, c *term.App, r daemon.Requests, turns []turn, o 
 	if !c.JSON {
 		c.Note("%s spent", term.Money(spent))
 	}
+
 	return nil
 }
 

@@ -223,6 +223,7 @@ func (b *batching) affordable() bool {
 		b.left++
 		return false
 	}
+
 	return true
 }
 

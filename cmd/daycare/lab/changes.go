@@ -156,6 +156,7 @@ func handle(ctx context.Context, client *control.Client, id string) string {
 	if err != nil {
 		return id
 	}
+
 	return a.Handle
 }
 
@@ -212,6 +213,7 @@ func note(s shown) string {
 	if len(notes) == 0 {
 		return ""
 	}
+
 	return " (" + strings.Join(notes, "; ") + ")"
 }
 

@@ -83,6 +83,7 @@ func failureText(r result) string {
 	for _, f := range r.Failures {
 		fmt.Fprintf(&b, "expected: %s\ngot: %s\n", f.Expected, f.Got)
 	}
+
 	return plain.Text(b.String())
 }
 
@@ -91,5 +92,6 @@ func writeJUnit(path string, r report) error {
 	if err != nil {
 		return err
 	}
+
 	return os.WriteFile(path, append([]byte(xml.Header), append(data, '\n')...), 0o644)
 }

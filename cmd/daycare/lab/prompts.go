@@ -32,6 +32,7 @@ func ownFile(path string, limit int64) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, term.NotFound("", "there is no file %s", path)
 	}
+
 	return data, term.Wrap(err, "read %s", path)
 }
 

@@ -173,6 +173,7 @@ func verb(r changes.Result) string {
 	case r.From.Missing():
 		return "added"
 	}
+
 	return "changed"
 }
 
@@ -187,6 +188,7 @@ func outcomes(results []changes.Result) []outcome {
 	for _, one := range results {
 		out = append(out, outcome{one.Path, one.Outcome, one.Why})
 	}
+
 	return out
 }
 
@@ -195,6 +197,7 @@ func paths(list []changes.Change) []string {
 	for _, one := range list {
 		out = append(out, one.Path)
 	}
+
 	return out
 }
 

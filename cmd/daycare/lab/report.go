@@ -99,6 +99,7 @@ func gotten(f trial.Failure) string {
 	if strings.Contains(text, "\n") {
 		return "got:\n" + text
 	}
+
 	return "got: " + text
 }
 

@@ -136,6 +136,7 @@ func works(a event.Agent) bool {
 	case event.Paused, event.Failing, event.Ended, event.WaitingAgent:
 		return false
 	}
+
 	return a.OldestAt != nil
 }
 

@@ -158,5 +158,6 @@ func given(answer string) string {
 	case "deny":
 		return "denied"
 	}
+
 	return "allowed once"
 }

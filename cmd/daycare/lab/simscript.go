@@ -118,6 +118,7 @@ func (e simEvent) kinds() (n int) {
 			n++
 		}
 	}
+
 	return n
 }
 

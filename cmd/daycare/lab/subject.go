@@ -82,6 +82,7 @@ func (s subject) chooses(ctx context.Context, client *control.Client, id string)
 	if m.ID, m.Model = "", ""; m == (record.Model{}) {
 		return nil
 	}
+
 	return s.provided(ctx, client, id, m)
 }
 

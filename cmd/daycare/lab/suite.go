@@ -120,6 +120,7 @@ func (s *suite) shown(path string) string {
 			return rel
 		}
 	}
+
 	return path
 }
 

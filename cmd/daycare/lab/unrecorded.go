@@ -107,6 +107,7 @@ func (h *hand) elsewhere(call record.ToolCall, mode, how string) (*record.ToolRe
 		text := record.NotDone + " This is a dry run. Go on as if it had been done."
 		return &record.ToolResult{Status: record.StatusOK, Output: record.Output{Text: text}}, how, nil
 	}
+
 	return nil, "", fmt.Errorf("%w, and a replay runs only files, commands and the web", errStopped)
 }
 

@@ -129,5 +129,6 @@ func Path(root string, c *config.Config) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
 	}
+
 	return filepath.Join(root, path)
 }

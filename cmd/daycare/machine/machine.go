@@ -164,6 +164,7 @@ func Forget(key string) (known bool, err error) {
 	if dir() == "" || !disk.Exists(path) {
 		return false, nil
 	}
+
 	return true, disk.NewVolume(filepath.Dir(path)).Remove(step, path)
 }
 
@@ -173,6 +174,7 @@ func Files() (paths []string) {
 	for _, e := range all {
 		paths = append(paths, filepath.Join(dir(), fileOf(e.key())))
 	}
+
 	return paths
 }
 

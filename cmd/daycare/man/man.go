@@ -119,6 +119,7 @@ func usual(f *pflag.Flag) string {
 	case "", "false", "0", "0s", "[]":
 		return ""
 	}
+
 	return " (default: " + f.DefValue + ")"
 }
 

@@ -86,6 +86,7 @@ func (d draft) entry(id string, argv []string) string {
 	if len(sandbox) > 0 {
 		parts = append(parts, "sandbox: { "+strings.Join(sandbox, ", ")+" }")
 	}
+
 	return strings.Join(parts, "\n")
 }
 
@@ -97,6 +98,7 @@ func list(key string, values []string) []string {
 	for _, v := range values {
 		quoted = append(quoted, strconv.Quote(v))
 	}
+
 	return []string{key + ": [" + strings.Join(quoted, ", ") + "]"}
 }
 
@@ -108,6 +110,7 @@ func pairs(key string, values map[string]string) []string {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		all = append(all, strconv.Quote(name)+": "+strconv.Quote(values[name]))
 	}
+
 	return []string{key + ": { " + strings.Join(all, ", ") + " }"}
 }
 

@@ -206,5 +206,6 @@ func ids(c *term.App, _ *cobra.Command, args []string, _ string) (list []cobra.C
 			list = append(list, s.ID)
 		}
 	}
+
 	return list, cobra.ShellCompDirectiveNoFileComp
 }

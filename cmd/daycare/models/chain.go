@@ -61,6 +61,7 @@ func (m *Chain) Named(id string) (providers.Provider, bool) {
 	if i < 0 {
 		return nil, false
 	}
+
 	return m.providers[i], true
 }
 

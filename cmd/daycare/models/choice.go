@@ -58,6 +58,7 @@ func (m *Chain) provider(id string) (config.Provider, bool) {
 	if i < 0 {
 		return config.Provider{}, false
 	}
+
 	return m.Settings[i], true
 }
 

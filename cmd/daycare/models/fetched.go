@@ -32,5 +32,6 @@ func StampOf(path string) string {
 	if err != nil {
 		return ""
 	}
+
 	return fmt.Sprint(info.ModTime().UnixNano(), " ", info.Size())
 }

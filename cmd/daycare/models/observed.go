@@ -49,6 +49,7 @@ func ailing(id string, err error) bool {
 	case providers.Overflow, providers.Rejected:
 		return false
 	}
+
 	return true
 }
 

@@ -44,5 +44,6 @@ func (m *Chain) Answers(choice record.Model) string {
 	if !ok {
 		p = m.First()
 	}
+
 	return cmp.Or(choice.Model, p.Model)
 }

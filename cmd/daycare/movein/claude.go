@@ -112,6 +112,7 @@ func within(rel string, found []finding.Finding) string {
 		found[i].File = rel
 		found[i].Remedy = ""
 	}
+
 	return finding.Join(found).Error()
 }
 
@@ -176,5 +177,6 @@ func toolsOf(names []string) (tools, missing []string) {
 	if len(tools) == 0 {
 		tools = []string{"read", "grep", "glob", "ls"}
 	}
+
 	return tools, missing
 }

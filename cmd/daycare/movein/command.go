@@ -70,6 +70,7 @@ func kindList() string {
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
 		fmt.Fprintf(&b, "  %-9s %s\n", name, kinds[name].what)
 	}
+
 	return strings.TrimRight(b.String(), "\n")
 }
 

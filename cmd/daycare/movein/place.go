@@ -154,6 +154,7 @@ func (f leaf) write(above, rel string) error {
 	if f.program {
 		mode = 0o700
 	}
+
 	return disk.ReplaceIn(step, root, path.Base(rel), f.content, disk.InOptions{Mode: mode})
 }
 

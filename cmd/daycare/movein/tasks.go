@@ -252,6 +252,7 @@ func (s when) timing() (t schedule.Timing, zone string, err error) {
 	if err == nil && t.Empty() {
 		err = errors.New("it has no schedule")
 	}
+
 	return t, zone, err
 }
 

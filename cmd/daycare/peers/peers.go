@@ -149,6 +149,7 @@ func (m *Machines) remember(servers []string) error {
 	if err != nil {
 		return err
 	}
+
 	return m.Volume.WriteFile("membership", File(m.Workspace.Data), append(data, '\n'))
 }
 

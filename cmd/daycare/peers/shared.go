@@ -100,6 +100,7 @@ func request(name string) (token string, ok bool) {
 	if dir != "permissions/" {
 		return "", false
 	}
+
 	return permission.TokenOf(file)
 }
 

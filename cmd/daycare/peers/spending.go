@@ -60,6 +60,7 @@ func (m *Machines) today(one cluster.Machine) string {
 	if a.USD == 0 {
 		return ""
 	}
+
 	return fmt.Sprintf(", $%.2f today", a.USD)
 }
 

@@ -85,6 +85,7 @@ func (m *Machines) Lead(w http.ResponseWriter, req *http.Request, agent string, 
 		serve()
 		return nil
 	}
+
 	return turnout{Machines: m, caller: control.CallerOf(req.Context()), w: w, req: req}.lead(agent, serve)
 }
 
@@ -163,6 +164,7 @@ func (t turnout) body() ([]byte, error) {
 	if m["files"], err = json.Marshal(files); err != nil {
 		return nil, err
 	}
+
 	return json.Marshal(m)
 }
 
@@ -193,6 +195,7 @@ func (m *Machines) nameOf(boot string) string {
 			return cmp.Or(one.Name, boot)
 		}
 	}
+
 	return boot
 }
 

@@ -113,6 +113,7 @@ func (w *watch) elsewhere() (list []cluster.Machine) {
 			list = append(list, m)
 		}
 	}
+
 	return list
 }
 
@@ -167,6 +168,7 @@ func (w *watch) pass(boot, id string, event []byte) error {
 	if _, err := w.ResponseWriter.Write(event); err != nil {
 		return err
 	}
+
 	return w.flush()
 }
 
@@ -183,6 +185,7 @@ func (w *watch) gap(boot string) error {
 	if err != nil {
 		return err
 	}
+
 	return w.pass(boot, "", gap)
 }
 

@@ -76,6 +76,7 @@ func askSetup(ctx context.Context, c *term.App, conf *config.Config) (*plan, err
 	if s.provider == choiceOffline {
 		return s, nil
 	}
+
 	return s, askDetails(ctx, c, conf, s, all)
 }
 

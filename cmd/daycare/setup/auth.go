@@ -77,6 +77,7 @@ func readSecret(c *term.App, id string) (config.Secret, error) {
 	if err != nil {
 		return config.Secret{}, fmt.Errorf("read the secret: %w", err)
 	}
+
 	return asSecret(text)
 }
 

@@ -59,6 +59,7 @@ func clock(at *time.Time) string {
 	case time.Since(*at) < 12*time.Hour:
 		return at.Local().Format("15:04:05")
 	}
+
 	return at.Local().Format("2006-01-02 15:04")
 }
 
@@ -118,6 +119,7 @@ func TestConnector(ctx context.Context, c *term.App, id string) (ConnectorTrial,
 	if err != nil {
 		verdict = err.Error()
 	}
+
 	return ConnectorTrial{ID: id, OK: err == nil, Verdict: verdict}, nil
 }
 

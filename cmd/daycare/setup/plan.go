@@ -95,6 +95,7 @@ func choiceNames() []string {
 	for _, c := range choices() {
 		names = append(names, c.name)
 	}
+
 	return names
 }
 

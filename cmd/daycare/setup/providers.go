@@ -107,6 +107,7 @@ func listProviders(ctx context.Context, c *term.App) (list []providerInfo, daemo
 	if what, do := Missed(ctx, at, theirs); what != "" {
 		c.Warn("warning: %s\n%s", what, do)
 	}
+
 	return list, true, nil
 }
 
@@ -234,6 +235,7 @@ func testProviders(ctx context.Context, c *term.App, cat pricer, at workspace.Pl
 	if c.JSON {
 		return errors.Join(c.PrintJSON(tried), failed)
 	}
+
 	return failed
 }
 

@@ -124,6 +124,7 @@ func thisService(c *term.App, system string) (service, error) {
 	if err != nil {
 		return service{}, err
 	}
+
 	return newService(at, system)
 }
 
@@ -141,6 +142,7 @@ func showService(c *term.App, s service) error {
 	for _, command := range s.commands(true) {
 		c.Print("# then: %s\n", strings.Join(command, " "))
 	}
+
 	return nil
 }
 

@@ -66,6 +66,7 @@ func (s service) look() string {
 	if s.at.Elsewhere() {
 		data = fmt.Sprintf(" --data %q", s.at.Data)
 	}
+
 	return fmt.Sprintf("daycare -C %q%s service status --system", s.at.Dir, data)
 }
 

@@ -155,6 +155,7 @@ func (s service) placeArguments() string {
 	if s.at.Elsewhere() {
 		args += " --data " + quoteCommand(s.at.Data)
 	}
+
 	return args
 }
 
@@ -270,5 +271,6 @@ func (s service) run(ctx context.Context, command []string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, term.OneLine(string(out), 200))
 	}
+
 	return nil
 }

@@ -95,6 +95,7 @@ func spaced(fingerprint string) string {
 	for g := range slices.Chunk([]byte(fingerprint), 4) {
 		groups = append(groups, string(g))
 	}
+
 	return strings.Join(groups, " ")
 }
 

@@ -122,6 +122,7 @@ func Call(name string, arguments json.RawMessage) string {
 	if json.Unmarshal(arguments, &args) != nil {
 		return term.OneLine(name, 60)
 	}
+
 	return term.Join(" ", term.OneLine(name, 60), term.OneLine(mainArgument(args), 100))
 }
 

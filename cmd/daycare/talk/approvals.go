@@ -204,6 +204,7 @@ func decisionOf(a event.Ask, line string) string {
 	if !takenAs(a, decision) {
 		return ""
 	}
+
 	return decision
 }
 
@@ -244,6 +245,7 @@ func (t *talk) answerAsks(ctx context.Context, fresh []event.Ask) error {
 	if p.left == nil {
 		p.left = &fresh[0]
 	}
+
 	return nil
 }
 

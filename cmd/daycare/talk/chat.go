@@ -84,6 +84,7 @@ func chatText(c *term.App, cmd *cobra.Command, args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	return text, notEmpty(cmd, text)
 }
 
@@ -99,6 +100,7 @@ func readStdin(c *term.App) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read stdin: %w", err)
 	}
+
 	return strings.TrimRight(string(data), "\n"), nil
 }
 

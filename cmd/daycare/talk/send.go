@@ -223,6 +223,7 @@ func send(ctx context.Context, c *term.App, ref string, m control.Message, o sen
 	if err != nil {
 		return unsent(err, ref, m)
 	}
+
 	return sent(c, sendResult{Agent: r.Agent, Item: r.Item, Seq: r.Seq, Duplicate: r.Duplicate})
 }
 

@@ -213,5 +213,6 @@ func (p *peer) reset(ctx context.Context) error {
 	if !p.watching {
 		p.view.note("new conversation")
 	}
+
 	return nil
 }

@@ -121,6 +121,7 @@ func NoSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(names) > 0 {
 		do = "did you mean " + strings.Join(names, ", ") + "?"
 	}
+
 	return &Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s has no command %q", cmd.CommandPath(), args[0]), Do: do}
 }
 

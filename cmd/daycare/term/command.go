@@ -71,6 +71,7 @@ func (l Listing[T]) Show(c *App, list []T) error {
 	if err != nil {
 		return err
 	}
+
 	return t.Write(c.Out, c.OutStyle())
 }
 

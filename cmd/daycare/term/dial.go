@@ -31,6 +31,7 @@ func DialQuietly(at workspace.Place, differs func(theirs string)) (*control.Clie
 	if err == nil {
 		client.Introduce(version.Number, differs)
 	}
+
 	return client, err
 }
 

@@ -29,6 +29,7 @@ func SinceTime(cmd *cobra.Command, s string, now time.Time) (time.Time, error) {
 	if err != nil || d < 0 {
 		return time.Time{}, Usage(cmd, "--since %q is neither a duration (90m, 12h, 7d) nor a date (2026-11-20)", s)
 	}
+
 	return now.Add(-d), nil
 }
 

@@ -135,6 +135,7 @@ func (s *Streams) Report(err error) int {
 	if do != "" {
 		s.Say("%s\n", do)
 	}
+
 	return code
 }
 

@@ -29,6 +29,7 @@ func (o *output) Write(data []byte) (int, error) {
 	if err != nil {
 		o.failed.CompareAndSwap(nil, &err)
 	}
+
 	return n, err
 }
 

@@ -58,6 +58,7 @@ func (s Style) wrap(code, text string) Styled {
 	if !s || text == "" {
 		return safe
 	}
+
 	return Styled("\x1b["+code+"m") + safe + "\x1b[0m"
 }
 
@@ -82,6 +83,7 @@ func OneLine(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
 	}
+
 	return string([]rune(s)[:n-1]) + "…"
 }
 

@@ -24,6 +24,7 @@ func (c *App) Place() (workspace.Place, error) {
 	if err == nil {
 		err = at.Encodable()
 	}
+
 	return at, err
 }
 
@@ -47,6 +48,7 @@ func find(c *App) (workspace.Place, error) {
 	if err != nil {
 		return workspace.Place{}, fmt.Errorf("find workspace: %w", err)
 	}
+
 	return nearest(start, string(filepath.Separator))
 }
 

@@ -86,6 +86,7 @@ func address(endpoint string) (string, error) {
 	if strings.Trim(u.Path, "/") == "" {
 		u.Path = "/v1/traces"
 	}
+
 	return u.String(), nil
 }
 

@@ -66,6 +66,7 @@ func reader(ctx context.Context, c *term.App, at workspace.Place) (*control.Clie
 	if client == nil && err == nil {
 		client, err = c.Offline(at, c.Warn)
 	}
+
 	return client, err
 }
 

@@ -184,5 +184,6 @@ func missingOf(conf *config.Config, k config.Connector) (ids []string) {
 			ids = append(ids, id)
 		}
 	}
+
 	return ids
 }

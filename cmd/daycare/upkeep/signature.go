@@ -60,5 +60,6 @@ func (k publicKey) verify(content, signature []byte) error {
 	if !ed25519.Verify(k.key, content, sig) || !ed25519.Verify(k.key, append(bytes.Clone(sig), comment...), global) {
 		return errors.New("it does not match the file")
 	}
+
 	return nil
 }

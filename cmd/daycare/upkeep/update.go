@@ -94,6 +94,7 @@ func ownProgram() (string, error) {
 	if err == nil {
 		self, err = filepath.EvalSymlinks(self)
 	}
+
 	return self, term.Wrap(err, "find own program")
 }
 

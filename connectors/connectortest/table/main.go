@@ -122,6 +122,7 @@ func measured(line string) string {
 		_, text, _ = strings.Cut(text, ": ")
 		return strings.TrimSpace(text)
 	}
+
 	return ""
 }
 

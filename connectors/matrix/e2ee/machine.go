@@ -202,6 +202,7 @@ func (m *machine) refresh(ctx context.Context) error {
 	if _, err := m.lib.FetchKeys(ctx, users, true); err != nil {
 		return fmt.Errorf("ask which devices changed: %w", err)
 	}
+
 	return nil
 }
 
@@ -277,6 +278,7 @@ func (m *machine) share(ctx context.Context, room string, members func(context.C
 	for i, name := range names {
 		users[i] = id.UserID(name)
 	}
+
 	return m.lib.ShareGroupSession(ctx, id.RoomID(room), users)
 }
 
@@ -308,6 +310,7 @@ func (m *machine) Waiting() map[string]Held {
 			all[key] = h
 		}
 	}
+
 	return all
 }
 
@@ -337,6 +340,7 @@ func (r rooms) GetEncryptionEvent(_ context.Context, room id.RoomID) (*event.Enc
 	if ok, err := r.store.get(roomShelf, room.String(), &c); err != nil || !ok {
 		return nil, err
 	}
+
 	return &c, nil
 }
 

@@ -94,6 +94,7 @@ func (s *sessions) UpdateSession(_ context.Context, key id.SenderKey, one *crypt
 	if err != nil {
 		return err
 	}
+
 	return s.put(olmShelf(key), one.ID().String(), keptSession{pickle, one.CreationTime, one.LastEncryptedTime, one.LastDecryptedTime})
 }
 
@@ -143,6 +144,7 @@ func (s *sessions) GetLatestSession(ctx context.Context, key id.SenderKey) (*cry
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
+
 	return all[0], nil
 }
 
@@ -155,6 +157,7 @@ func (s *sessions) GetNewestSessionCreationTS(ctx context.Context, key id.Sender
 			newest = one.CreationTime
 		}
 	}
+
 	return newest, err
 }
 
@@ -168,6 +171,7 @@ func (s *sessions) GetOlmHash(_ context.Context, hash [32]byte) (time.Time, erro
 	if err != nil || !ok {
 		return time.Time{}, err
 	}
+
 	return time.UnixMilli(at), nil
 }
 
@@ -180,6 +184,7 @@ func (s *sessions) DeleteOldOlmHashes(_ context.Context, before time.Time) error
 			s.drop(hashShelf, key)
 		}
 	}
+
 	return nil
 }
 

@@ -143,6 +143,7 @@ func (g groups) ValidateMessageIndex(_ context.Context, session id.SessionID, ev
 	if err != nil || ok {
 		return kept == keptIndex{event, at}, err
 	}
+
 	return true, g.put(indexShelf(session), indexKey(index), keptIndex{event, at})
 }
 
@@ -184,6 +185,7 @@ func (o *outbound) UpdateOutboundGroupSession(ctx context.Context, s *crypto.Out
 	if !current {
 		return nil
 	}
+
 	return o.keep(s)
 }
 
@@ -304,6 +306,7 @@ func (d devices) FindDeviceByKey(ctx context.Context, user id.UserID, key id.Ide
 			return one, err
 		}
 	}
+
 	return nil, nil
 }
 
@@ -318,6 +321,7 @@ func (d devices) MarkTrackedUsersOutdated(ctx context.Context, users []id.UserID
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -355,6 +359,7 @@ func (s signatures) GetCrossSigningKeys(_ context.Context, user id.UserID) (map[
 		}
 		all[id.CrossSigningUsage(usage)] = kept
 	}
+
 	return all, nil
 }
 
@@ -378,6 +383,7 @@ func (s signatures) GetSignaturesForKeyBy(_ context.Context, user id.UserID, key
 		}
 		all[id.Ed25519(with)] = text
 	}
+
 	return all, nil
 }
 
@@ -396,6 +402,7 @@ func (s signatures) DropSignaturesByKey(_ context.Context, signer id.UserID, wit
 			n++
 		}
 	}
+
 	return n, nil
 }
 

@@ -57,6 +57,7 @@ func ParseHTML(source string) (shown string, err error) {
 	if len(open) > 0 {
 		return "", fmt.Errorf("can't find end tag corresponding to start tag %q", open[len(open)-1])
 	}
+
 	return b.String(), nil
 }
 

@@ -45,6 +45,7 @@ func (l *Language) Line(line string, s State) ([]Span, State) {
 	for x.at < len(line) {
 		x.next()
 	}
+
 	return x.spans, x.State
 }
 
@@ -120,6 +121,7 @@ func (x *lexer) word(text string) int {
 	for n < len(text) && (wordly(text[n]) || n > 0 && text[n] == '-' && x.dashes) {
 		n++
 	}
+
 	return n
 }
 
@@ -133,6 +135,7 @@ func (x *lexer) number(text string) int {
 	for n < len(text) && (wordly(text[n]) || text[n] == '.' && n+1 < len(text) && text[n+1] >= '0' && text[n+1] <= '9') {
 		n++
 	}
+
 	return n
 }
 
@@ -155,6 +158,7 @@ func (x *lexer) comment(rest string) bool {
 		x.until(len(x.block[0]))
 		return true
 	}
+
 	return false
 }
 
@@ -183,6 +187,7 @@ func (x *lexer) quoted(rest string) bool {
 		}
 		return true
 	}
+
 	return false
 }
 

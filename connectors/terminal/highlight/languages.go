@@ -107,6 +107,7 @@ func of(name string) (build func() *Language, words string) {
 	case "markdown", "md":
 		return markdown, ``
 	}
+
 	return nil, ""
 }
 

@@ -19,5 +19,6 @@ func OneLine(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:max(n-1, 0)]) + "…"
 	}
+
 	return s
 }

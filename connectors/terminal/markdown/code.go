@@ -26,6 +26,7 @@ func (r *Renderer) Code(source, language string, width int) []string {
 	for line := range strings.SplitSeq(strings.TrimRight(source, "\n"), "\n") {
 		lines = append(lines, c.line(line, width)...)
 	}
+
 	return lines
 }
 
@@ -64,6 +65,7 @@ func (c *coder) line(line string, width int) (lines []string) {
 		}
 		lines = append(lines, c.Theme.Rule.Render("↪ ")+b.paint(part))
 	}
+
 	return lines
 }
 
@@ -96,6 +98,7 @@ func (c *coder) brush(line string) *brush {
 	case c.language != nil:
 		b.spans, c.state = c.language.Line(line, c.state)
 	}
+
 	return b
 }
 
@@ -116,6 +119,7 @@ func (b *brush) paint(part string) string {
 		out.WriteString(with.off)
 		part = part[n:]
 	}
+
 	return out.String()
 }
 
@@ -131,5 +135,6 @@ func (r *Renderer) changed(line string) lipgloss.Style {
 	case strings.HasPrefix(line, "@@"):
 		return r.Theme.Hunk
 	}
+
 	return r.Theme.CodeBlock
 }

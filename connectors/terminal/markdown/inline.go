@@ -19,6 +19,7 @@ func (s setter) inline(parent ast.Node) string {
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
 		b.WriteString(s.span(n))
 	}
+
 	return b.String()
 }
 
@@ -53,6 +54,7 @@ func (s setter) span(n ast.Node) string {
 	case *ast.Image:
 		return s.link("[image: "+s.plain(n)+"]", string(n.Destination))
 	}
+
 	return s.inline(n)
 }
 
@@ -81,5 +83,6 @@ func (s setter) plain(parent ast.Node) string {
 			b.WriteString(s.plain(n))
 		}
 	}
+
 	return b.String()
 }

@@ -53,6 +53,7 @@ func (s setter) blocks(parent ast.Node, width int) []string {
 		}
 		lines = append(lines, set...)
 	}
+
 	return lines
 }
 
@@ -84,6 +85,7 @@ func (s setter) block(n ast.Node, width int) []string {
 	case *ast.ThematicBreak:
 		return []string{s.Theme.Rule.Render(strings.Repeat("─", min(width, 40)))}
 	}
+
 	return s.blocks(n, width)
 }
 
@@ -114,6 +116,7 @@ func (s setter) list(n *ast.List, width int) []string {
 		lines = append(lines, s.Theme.Dim.Render(mark)+set[0])
 		lines = append(lines, prefix(strings.Repeat(" ", len([]rune(mark))), set[1:])...)
 	}
+
 	return lines
 }
 
@@ -127,5 +130,6 @@ func prefix(mark string, lines []string) []string {
 	for i, line := range lines {
 		out[i] = mark + line
 	}
+
 	return out
 }

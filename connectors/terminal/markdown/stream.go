@@ -42,6 +42,7 @@ func (s *Stream) Lines(r *Renderer, source string, width int) []string {
 	if rest != "" && !closing(rest, now.mark) {
 		set = append(set, s.code(&now, rest)...)
 	}
+
 	return append(set, s.end(&now)...)
 }
 
@@ -70,6 +71,7 @@ func (s *Stream) step(text string) int {
 	if n > 0 {
 		s.lines = s.spaced(s.lines, s.renderer.Lines(text[:n], s.width))
 	}
+
 	return n
 }
 
@@ -155,6 +157,7 @@ func settled(text string) (cut int) {
 		blank = strings.TrimSpace(line) == ""
 		at += end + 1
 	}
+
 	return cut
 }
 

@@ -47,6 +47,7 @@ func (s setter) table(t *tables.Table, width int) []string {
 			lines = append(lines, s.Theme.Rule.Render(ruleOf(widths)))
 		}
 	}
+
 	return lines
 }
 
@@ -72,6 +73,7 @@ func natural(rows [][]string) []int {
 			widths[i] = max(widths[i], ansi.StringWidth(cell))
 		}
 	}
+
 	return widths
 }
 
@@ -94,6 +96,7 @@ func fit(widths []int, room int) []int {
 		widths[widest]--
 		sum--
 	}
+
 	return widths
 }
 
@@ -102,6 +105,7 @@ func ruleOf(widths []int) string {
 	for i, w := range widths {
 		parts[i] = strings.Repeat("─", w)
 	}
+
 	return strings.Join(parts, "─┼─")
 }
 
@@ -126,6 +130,7 @@ func (s setter) setRow(cells []string, widths []int, right []bool) []string {
 		}
 		lines[k] = strings.TrimRight(strings.Join(parts, s.Theme.Rule.Render(" │ ")), " ")
 	}
+
 	return lines
 }
 
@@ -134,5 +139,6 @@ func pad(text string, width int, right bool) string {
 	if right {
 		return gap + text
 	}
+
 	return text + gap
 }

@@ -84,6 +84,7 @@ func (b *block) foldable() bool {
 	case person, system:
 		return b.long() > longMessage
 	}
+
 	return false
 }
 
@@ -174,6 +175,7 @@ func blocksOf(r *record) []*block {
 	case "note":
 		return one(note, r.Text)
 	}
+
 	return nil
 }
 
@@ -204,6 +206,7 @@ func answerOf(r *record, at func(kind, string) *block) []*block {
 	case "max_tokens":
 		list = append(list, at(trouble, "the answer was cut off at the model's limit"))
 	}
+
 	return list
 }
 
@@ -222,6 +225,7 @@ func endOf(r *record, one func(kind, string) []*block) []*block {
 	case "budget":
 		return one(trouble, "ended: the budget is used up")
 	}
+
 	return one(trouble, joined(": ", "the turn ended with "+r.Reason, r.Error))
 }
 
@@ -245,6 +249,7 @@ func replyOf(r *record) *reply {
 	case "expired":
 		return &reply{"nobody answered in time", true}
 	}
+
 	return nil
 }
 
@@ -256,6 +261,7 @@ func permissionText(r *record) string {
 	if a := replyOf(r); a != nil {
 		return a.words + ": " + what
 	}
+
 	return "permission " + r.Event + ": " + what
 }
 
@@ -270,6 +276,7 @@ func joined(sep string, parts ...string) string {
 		}
 		out += p
 	}
+
 	return out
 }
 
@@ -282,5 +289,6 @@ func decode(lines []json.RawMessage) []*record {
 			list = append(list, r)
 		}
 	}
+
 	return list
 }

@@ -55,6 +55,7 @@ func (t *Transcript) Event(e control.RawEvent) (n Needs) {
 	case event.FileEdited, control.GapType:
 		n.Reload, n.Inbox = true, true
 	}
+
 	return n
 }
 
@@ -74,6 +75,7 @@ func (x *text) under(k kind) *block {
 			return x.live[i]
 		}
 	}
+
 	return nil
 }
 
@@ -103,6 +105,7 @@ func (x *text) delta(k kind, e control.RawEvent, d event.Delta) (hole bool) {
 		b.grown.WriteString(d.Text[have-d.Offset:])
 		b.text = b.grown.String()
 	}
+
 	return false
 }
 
@@ -148,6 +151,7 @@ func (cs cards) progress(p event.Progress) bool {
 			b.tool.progress = b.tool.progress[over:]
 		}
 	}
+
 	return ok
 }
 
@@ -156,6 +160,7 @@ func (cs cards) finished(c event.Tool) bool {
 	if ok && b.tool.status == "" {
 		b.finish(c.Status, c.Output, "", c.MS)
 	}
+
 	return ok
 }
 

@@ -23,5 +23,6 @@ func (t *Transcript) Places() []Place {
 			list = append(list, Place{Seq: b.before, Text: b.text, At: b.At})
 		}
 	}
+
 	return list
 }

@@ -105,6 +105,7 @@ func (o output) diff() string {
 			return b.Text
 		}
 	}
+
 	return ""
 }
 
@@ -146,5 +147,6 @@ func Subject(arguments json.RawMessage) string {
 	if len(rest) == 1 {
 		return strings.TrimSpace(rest[0])
 	}
+
 	return ""
 }

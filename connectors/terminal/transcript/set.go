@@ -47,6 +47,7 @@ func (b *block) lines(f Frame, chosen bool) []string {
 		marked[0] = f.Theme.Accent.Bold(true).Render("▸") + ansi.TruncateLeft(marked[0], 1, "")
 		return marked
 	}
+
 	return s.lines
 }
 
@@ -56,6 +57,7 @@ func pale(f Frame, lines []string) []string {
 	for i, l := range lines {
 		out[i] = f.Theme.Dim.Faint(true).Render(ansi.Strip(l))
 	}
+
 	return out
 }
 
@@ -93,6 +95,7 @@ func (b *block) make(f Frame) []string {
 	case trouble:
 		return marked(t.Bad.Render("✗ "), styled(t.Bad, wrapped(b.text, width)))
 	}
+
 	return marked(t.Dim.Render("· "), styled(t.Dim, wrapped(b.text, width)))
 }
 
@@ -107,6 +110,7 @@ func (b *block) words(f Frame, width int) []string {
 	for _, file := range b.files {
 		lines = append(lines, fileLine(f, file))
 	}
+
 	return lines
 }
 
@@ -126,6 +130,7 @@ func (b *block) thought(f Frame, width int) []string {
 		}
 		return []string{dim.Render("∴ " + head)}
 	}
+
 	return append([]string{dim.Render("∴ thought")}, indent("  ", styled(dim, wrapped(text, width)))...)
 }
 
@@ -168,6 +173,7 @@ func (b *block) card(f Frame, width int) []string {
 	case c.diff != "":
 		return append(lines, indent("  ", f.Code(firstLines(hunks(c.diff), 8), "diff", width))...)
 	}
+
 	return lines
 }
 
@@ -198,6 +204,7 @@ func (b *block) subCard(f Frame, child Child, width int) []string {
 		steps := b.stepLines(f, width-4)
 		return append(lines, "  "+f.Theme.Dim.Render("└ ")+steps[len(steps)-1])
 	}
+
 	return lines
 }
 
@@ -226,6 +233,7 @@ func (b *block) tail(f Frame, width int) []string {
 	for _, l := range all[max(0, len(all)-shownProgress):] {
 		lines = append(lines, f.Theme.Dim.Render("  │ "+ansi.Truncate(l, width-4, "…")))
 	}
+
 	return lines
 }
 
@@ -248,6 +256,7 @@ func (b *block) detail(f Frame, width int) []string {
 	for _, file := range b.files {
 		lines = append(lines, "  "+fileLine(f, file))
 	}
+
 	return lines
 }
 
@@ -283,6 +292,7 @@ func arguments(raw json.RawMessage) string {
 		}
 		fmt.Fprintf(&b, "%v: %s\n", key, strings.ReplaceAll(markdown.Clean(text), "\n", "\n  "))
 	}
+
 	return b.String()
 }
 
@@ -310,6 +320,7 @@ func firstLines(s string, n int) string {
 	if len(lines) > n {
 		lines[n] = "…"
 	}
+
 	return strings.Join(lines, "\n")
 }
 
@@ -324,6 +335,7 @@ func styled(s lipgloss.Style, lines []string) []string {
 	for i, l := range lines {
 		out[i] = s.Render(l)
 	}
+
 	return out
 }
 
@@ -339,6 +351,7 @@ func indent(mark string, lines []string) []string {
 	for i, l := range lines {
 		out[i] = mark + l
 	}
+
 	return out
 }
 
@@ -353,6 +366,7 @@ func filled(first, next string, lines []string, s lipgloss.Style, width int) []s
 		gap := max(0, width-2-ansi.StringWidth(l))
 		out[i] = mark + s.Render(l+strings.Repeat(" ", gap))
 	}
+
 	return out
 }
 
@@ -378,6 +392,7 @@ func brief(ms int64) string {
 	case ms < 10_000:
 		return fmt.Sprintf("%.1fs", float64(ms)/1000)
 	}
+
 	return Elapsed(time.Duration(ms) * time.Millisecond)
 }
 
@@ -388,5 +403,6 @@ func size(n int64) string {
 	case n < 1<<20:
 		return fmt.Sprintf("%d KB", n>>10)
 	}
+
 	return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
 }

@@ -117,6 +117,7 @@ func (b *block) child(f Frame) (Child, bool) {
 	if !ok && b.tool.sub != nil {
 		c, ok = Child{ID: b.tool.sub.agent}, true
 	}
+
 	return c, ok
 }
 
@@ -191,6 +192,7 @@ func (b *block) stepLines(f Frame, width int) []string {
 		}
 		lines = append(lines, mark+" "+x.name+" "+t.Dim.Render(markdown.OneLine(x.subject, max(8, width-len(x.name)-8))))
 	}
+
 	return lines
 }
 

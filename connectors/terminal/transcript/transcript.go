@@ -201,6 +201,7 @@ func (t *Transcript) reply(r *record) (told bool) {
 			told = n > 0 && b.Turn != "" && b.Turn == t.text.blocks[n-1].Turn
 		}
 	}
+
 	return told
 }
 
@@ -211,6 +212,7 @@ func (cs cards) asked(turn string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -260,6 +262,7 @@ func (l *block) foretells(b *block) bool {
 	case l.kind == answer, l.kind == thinking:
 		return l.kind == b.kind && strings.HasPrefix(b.text, l.text)
 	}
+
 	return false
 }
 
@@ -320,6 +323,7 @@ func (t *Transcript) Unsent(key string) (text string) {
 			return l.text
 		}
 	}
+
 	return ""
 }
 

@@ -52,6 +52,7 @@ func (x *text) index(b *block) int {
 			return i
 		}
 	}
+
 	return -1
 }
 
@@ -62,6 +63,7 @@ func (v *View) linesOf(i int, f Frame) []string {
 	if i == 0 || b.kind == card && v.text.block(i-1).kind == card {
 		return lines
 	}
+
 	return append([]string{""}, lines...)
 }
 
@@ -75,6 +77,7 @@ func (v *View) Lines(f Frame) []string {
 		out = append(out, lines[min(line, len(lines)):]...)
 		line = 0
 	}
+
 	return out[:min(len(out), f.Height)]
 }
 
@@ -86,6 +89,7 @@ func (v *View) top(f Frame) (i, line int) {
 		}
 		v.anchor = nil
 	}
+
 	return v.back(v.text.all(), 0, f.Height, f)
 }
 
@@ -98,6 +102,7 @@ func (v *View) back(i, line, n int, f Frame) (int, int) {
 		}
 		line = len(v.linesOf(i, f))
 	}
+
 	return i, line - n
 }
 
@@ -169,6 +174,7 @@ func (v *View) Choose(n int, f Frame) bool {
 	if n > 0 {
 		v.Follow()
 	}
+
 	return false
 }
 
@@ -215,6 +221,7 @@ func (v *View) ToggleAt(y int, f Frame) bool {
 		}
 		y, line = y-n, 0
 	}
+
 	return false
 }
 
@@ -230,5 +237,6 @@ func (v *View) ToggleAll() (open bool) {
 			b.open = open
 		}
 	}
+
 	return open
 }

@@ -145,6 +145,7 @@ func (a Access) tls(verify bool) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate: %w", err)
 	}
+
 	return c, nil
 }
 

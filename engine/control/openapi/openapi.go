@@ -167,6 +167,7 @@ func (b builder) operation(o control.Operation) operation {
 	if o.Streams() {
 		op.Responses["200"] = response{Description: "server-sent events", Content: map[string]media{events: {&schema{Type: "string"}}}}
 	}
+
 	return op
 }
 

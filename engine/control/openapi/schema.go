@@ -153,5 +153,6 @@ func comment(t reflect.Type, member string) string {
 	if member != "" {
 		key += "." + member
 	}
+
 	return comments()[key]
 }

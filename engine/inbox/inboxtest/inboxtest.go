@@ -83,6 +83,7 @@ func (b *bench) offer(it inbox.Item) message.Receipt {
 	if r.Item == "" {
 		b.t.Fatal("a receipt without an item id")
 	}
+
 	return r
 }
 
@@ -92,6 +93,7 @@ func (b *bench) take(ids ...string) []inbox.Item {
 	if err != nil {
 		b.t.Fatalf("take %v: %v", ids, err)
 	}
+
 	return items
 }
 

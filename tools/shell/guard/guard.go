@@ -47,6 +47,7 @@ func New(t sensitive.Table, skip ...string) *Guard {
 	for _, path := range skip {
 		g.skip[beneath.Real(path)] = true
 	}
+
 	return g
 }
 
@@ -200,6 +201,7 @@ func (w *Watch) end(root string, t *tree) (held []Held) {
 	if t.running--; t.running == 0 {
 		t.known = map[string]string{} // what a user makes from now on is his
 	}
+
 	return held
 }
 

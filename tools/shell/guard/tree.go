@@ -174,5 +174,6 @@ func survey(path string, n node, table sensitive.Table) folder {
 	if isGit(path) || has["head"] && (has["commondir"] || has["objects"] && has["refs"]) {
 		f.items = append(append([]Item{{path, Repository}}, inner(path)...), f.items...)
 	}
+
 	return f
 }

@@ -15,6 +15,7 @@ func (r *Runner) bwrapArgs(p *plan, dir string) []string {
 	for _, path := range p.ReadOnly {
 		args = append(args, "--remount-ro", path)
 	}
+
 	return append(args, "--chdir", dir)
 }
 
@@ -30,5 +31,6 @@ func (m mount) bwrap() []string {
 	if m.Gone {
 		option += "-try"
 	}
+
 	return []string{option, m.From, m.At}
 }

@@ -66,6 +66,7 @@ func threads(pid int) (n uint64, uid uint32) {
 	if unix.Stat("/proc/"+strconv.Itoa(pid)+"/task", &st) != nil || st.Nlink < 2 {
 		return 0, st.Uid
 	}
+
 	return uint64(st.Nlink) - 2, st.Uid
 }
 
@@ -258,6 +259,7 @@ func machineMemory() int64 {
 	if unix.Sysinfo(&info) != nil {
 		return math.MaxInt64
 	}
+
 	return int64(info.Totalram) * int64(info.Unit)
 }
 

@@ -84,6 +84,7 @@ func (v View) plan() (*plan, error) {
 	if !slices.Contains(v.Write, "/") {
 		p.ReadOnly = append(p.ReadOnly, "/")
 	}
+
 	return p, nil
 }
 

@@ -36,6 +36,7 @@ func (r *task) connect() error {
 	if err == nil && !state.Success() {
 		err = fmt.Errorf("start the relay: %s", state)
 	}
+
 	return err
 }
 
@@ -75,5 +76,6 @@ func startRelay() int {
 	if err != nil {
 		return Fail("relay", err)
 	}
+
 	return 0
 }

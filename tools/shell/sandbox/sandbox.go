@@ -138,6 +138,7 @@ func (r *Runner) Itself(v View, mode string, args ...string) (Launch, error) {
 	if r.shape() == bare { // nothing opens it for the command
 		path, v.Read = r.helper, append(v.Read, r.helper)
 	}
+
 	return r.wrap(v, append([]string{path, helperWord, mode}, args...), []string{"PATH=" + os.Getenv("PATH")}, true)
 }
 

@@ -39,6 +39,7 @@ func subpaths(paths ...string) string {
 	for _, p := range paths {
 		fmt.Fprintf(&b, ` (subpath %s)`, scheme(p))
 	}
+
 	return b.String()
 }
 

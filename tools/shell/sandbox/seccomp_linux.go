@@ -182,6 +182,7 @@ func refusing(nr, arg uint32, values ...uint32) []unix.SockFilter {
 	for _, v := range values {
 		p = append(p, unix.SockFilter{Code: jumpEq, Jf: 1, K: v}, unix.SockFilter{Code: ret, K: refuse})
 	}
+
 	return append(p, unix.SockFilter{Code: ld, K: offNr})
 }
 

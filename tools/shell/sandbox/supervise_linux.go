@@ -166,6 +166,7 @@ func endAll() bool {
 		}
 		time.Sleep(max(time.Millisecond, time.Since(began))) // what is to end needs a processor, too
 	}
+
 	return true
 }
 

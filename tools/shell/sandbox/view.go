@@ -70,6 +70,7 @@ func (v View) prepare() (View, error) {
 	if v.Home, err = filepath.EvalSymlinks(v.Home); err != nil {
 		return v, fmt.Errorf("find home of commands: %w", err)
 	}
+
 	return v, nil
 }
 

@@ -78,6 +78,7 @@ func (p *process) log() string {
 	if err != nil {
 		return err.Error()
 	}
+
 	return string(data)
 }
 
@@ -100,6 +101,7 @@ func (p *process) stand(still bool) error {
 	if still {
 		s = syscall.SIGSTOP
 	}
+
 	return p.cmd.Process.Signal(s)
 }
 

@@ -75,6 +75,7 @@ func (r *Report) Total() Row {
 	for _, one := range r.Rows {
 		sum.add(one)
 	}
+
 	return sum
 }
 

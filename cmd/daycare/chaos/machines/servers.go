@@ -54,6 +54,7 @@ func (s *Servers) reserve() (string, error) {
 	if err == nil {
 		s.releases = append(s.releases, release)
 	}
+
 	return at, err
 }
 
@@ -90,6 +91,7 @@ func (s *Servers) PIDs() (list []int) {
 			list = append(list, one.cmd.Process.Pid)
 		}
 	}
+
 	return list
 }
 

@@ -243,6 +243,7 @@ func missing(want, got []string) (n int) {
 			n++
 		}
 	}
+
 	return n
 }
 

@@ -114,5 +114,6 @@ func bad(n int) fault {
 	case n == 6:
 		return broken
 	}
+
 	return fine
 }

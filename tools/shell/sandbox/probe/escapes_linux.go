@@ -69,5 +69,6 @@ func seize(pid int) error {
 	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PTRACE, ptraceSeize, uintptr(pid), 0, 0, 0, 0); errno != 0 {
 		return errno
 	}
+
 	return nil
 }

@@ -189,6 +189,7 @@ func escaped(r *sandbox.Runner, v sandbox.View, encoded string) (names []string,
 	if err := json.Unmarshal(stdout.Bytes(), &names); err != nil {
 		return nil, fmt.Errorf("read answer of probe: %w", err)
 	}
+
 	return names, nil
 }
 
@@ -384,6 +385,7 @@ func reads(path string) error {
 	if err == nil && !strings.Contains(string(data), secret) {
 		err = errors.New("something else is there")
 	}
+
 	return err
 }
 
@@ -392,6 +394,7 @@ func plant(path string) error {
 	if err == nil && strings.HasPrefix(path, "/etc/") {
 		os.Remove(path)
 	}
+
 	return err
 }
 
@@ -408,6 +411,7 @@ func openable(path string) error {
 	if err == nil {
 		f.Close()
 	}
+
 	return err
 }
 
@@ -416,6 +420,7 @@ func environ(pid int) error {
 	if err == nil && len(data) == 0 {
 		err = errors.New("nothing is there")
 	}
+
 	return err
 }
 
