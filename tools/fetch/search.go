@@ -157,7 +157,7 @@ func (s *search) ask(ctx context.Context, query string, count int) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode != http.StatusOK || !gjson.ValidBytes(body) {
+	if resp.StatusCode != http.StatusOK || !json.Valid(body) {
 		switch after := resp.Header.Get("Retry-After"); {
 		case after != "":
 			return nil, fmt.Errorf("it answered %s, to be asked again after %s", resp.Status, clean(after)+secondsOf(after))
