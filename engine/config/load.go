@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -96,7 +95,7 @@ func (r *reader) assemble(values map[string]any, env Env) (*Config, error) {
 	v := viper.NewWithOptions(viper.KeyDelimiter("::"))
 	_ = v.MergeConfigMap(values) // a map never fails
 	if env != nil {
-		r.override(v, env, reflect.TypeFor[Config](), nil)
+		r.override(v, env, reflect.TypeFor[Config](), "DAYCARE", "")
 	}
 	c := Default()
 	if err := v.Unmarshal(c, decoding); err != nil {
@@ -119,23 +118,21 @@ func decoding(d *mapstructure.DecoderConfig) {
 
 // override sets each single value that the environment has, by its path:
 // tools.exec.timeout is DAYCARE_TOOLS_EXEC_TIMEOUT. Lists of objects have no
-// such names; lists of texts are written with commas.
-func (r *reader) override(v *viper.Viper, env Env, t reflect.Type, path []string) {
+// such names; lists of texts are written with commas. above and path are of t, in the environment and for viper.
+func (r *reader) override(v *viper.Viper, env Env, t reflect.Type, above, path string) {
 	for _, f := range form.Fields(t) {
-		at := append(slices.Clone(path), f.Key)
+		name, key := above+"_"+strings.ToUpper(f.Key), path+f.Key
 		switch {
 		case f.Type.Kind() == reflect.Struct && f.Type != secretType:
-			r.override(v, env, f.Type, at)
+			r.override(v, env, f.Type, name, key+"::")
 			continue
 		case f.Type.Kind() == reflect.Map, f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct:
 			continue
 		}
-		name := envName(at)
 		text, set := env(name)
 		if !set {
 			continue
 		}
-		key := strings.Join(at, "::")
 		if f.Type.Kind() == reflect.Slice {
 			v.Set(key, splitList(text))
 			continue
@@ -152,10 +149,6 @@ func (r *reader) override(v *viper.Viper, env Env, t reflect.Type, path []string
 		}
 		v.Set(key, value)
 	}
-}
-
-func envName(path []string) string {
-	return "DAYCARE_" + strings.ToUpper(strings.Join(path, "_"))
 }
 
 func splitList(text string) []string {
