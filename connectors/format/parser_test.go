@@ -1,7 +1,6 @@
 package format
 
 import (
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -60,38 +59,6 @@ func TestTablesStruckTextAndBoxes(t *testing.T) {
 	} {
 		if got := strings.ReplaceAll(HTML(c.source), "<li>\n", "<li>"); got != c.want {
 			t.Errorf("%q is\n%s, want\n%s", c.source, got, c.want)
-		}
-	}
-}
-
-// What a model writes, by accident or because somebody made it, is shown without many times its length or memory.
-func TestWhatIsShownIsNotMuchLarger(t *testing.T) {
-	const n = 4000
-	for name, source := range map[string]string{
-		"columns":       strings.Repeat("|a", n) + "\n" + strings.Repeat("|-", n) + "\n" + strings.Repeat("b\n", n),
-		"a long row":    "a|b\n-|-\n" + strings.Repeat("|c", n) + "\n" + strings.Repeat("d\n", n),
-		"a long head":   "a|" + strings.Repeat("b", n) + "\n-|-\n" + strings.Repeat("c\n", n),
-		"sixty columns": strings.Repeat("|abcdefghi", 60) + "\n" + strings.Repeat("|-", 60) + "\n" + strings.Repeat("b\n", n),
-		"links":         "a|b\n-|-\n" + strings.Repeat("[a](http://b)|[c](http://d.example/e)\n", n),
-		"lists":         strings.Repeat("- ", n) + "a\n\nb",
-		"numbers":       strings.Repeat("1. ", n) + "a\n" + strings.Repeat("b\n", n),
-		"quotes":        strings.Repeat("> ", n) + "a\n" + strings.Repeat("b\n", n),
-		"words":         strings.Repeat("a **b** ", n),
-		"entities":      strings.Repeat("&amp;", n),
-	} {
-		for as, show := range map[string]func(string) string{"plain": Plain, "telegram": Telegram, "slack": Slack, "discord": Discord,
-			"mattermost": Mattermost, "whatsapp": WhatsApp, "mail": HTML} {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			shown := show(source)
-			runtime.ReadMemStats(&after)
-
-			if most := 25*len(source) + 2*mostRepeated; len(shown) > most {
-				t.Errorf("%s: %d bytes are %d as %s, want at most %d", name, len(source), len(shown), as, most)
-			}
-			if took := int(after.TotalAlloc - before.TotalAlloc); took > 1000*len(source)+100*mostRepeated {
-				t.Errorf("%s: %d bytes take %d MB of memory as %s", name, len(source), took>>20, as)
-			}
 		}
 	}
 }
