@@ -44,7 +44,7 @@ func (tablesHTML) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(tables.KindStrikethrough, between("<del>", "</del>"))
 	r.Register(tables.KindTaskCheckBox, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
-			w.WriteString(box(n.(*tables.TaskCheckBox)))
+			w.WriteString(Box(n.(*tables.TaskCheckBox)))
 		}
 		return ast.WalkContinue, nil
 	})
@@ -73,12 +73,4 @@ func cellHTML(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.Walk
 	}
 
 	return between("<"+tag+style+">", "</"+tag+">\n")(w, src, n, entering)
-}
-
-// box is how the box of a task looks.
-func box(n *tables.TaskCheckBox) string {
-	if n.IsChecked {
-		return "☑ "
-	}
-	return "☐ "
 }

@@ -234,7 +234,7 @@ func (w *writer) inline(n ast.Node) {
 			w.write(label)
 		}
 	case *tables.TaskCheckBox:
-		w.write(box(n))
+		w.write(Box(n))
 	default:
 		w.inlines(n)
 	}

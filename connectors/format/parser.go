@@ -56,6 +56,14 @@ func Text(n *ast.Text, src []byte) string {
 	return Unescape(n.Segment.Value(src))
 }
 
+// Box is how the box of a task looks.
+func Box(n *tables.TaskCheckBox) string {
+	if n.IsChecked {
+		return "☑ "
+	}
+	return "☐ "
+}
+
 // Unescape resolves backslash escapes and entities as Markdown means them: goldmark does it while it writes HTML.
 func Unescape(raw []byte) string {
 	if !bytes.ContainsAny(raw, "\\&\x00") {

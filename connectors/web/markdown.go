@@ -157,7 +157,7 @@ func (w *setter) span(n ast.Node) {
 	case *tables.Strikethrough:
 		w.inside("del", n)
 	case *tables.TaskCheckBox:
-		w.out.WriteString(map[bool]string{true: "☑ ", false: "☐ "}[n.IsChecked])
+		w.out.WriteString(format.Box(n))
 	case *ast.Link:
 		w.link(n, string(n.Destination))
 	case *ast.Image:

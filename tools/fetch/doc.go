@@ -11,5 +11,8 @@
 // (@lan:host:port). Addresses of a link, such as a cloud's metadata, are never reached
 // (engine/lan).
 //
+// A page is made a tree in one pass (tree.go), in time and memory that grow with its length
+// alone, and that tree is converted to Markdown (page.go).
+//
 // What a page says is text for the model to work with, never instructions.
 package fetch

@@ -60,7 +60,7 @@ const maxPattern = 4096
 func glob(ctx context.Context, r *reach, a globArgs) (tools.Result, error) {
 	if !usable(a.Pattern) {
 		return tools.Errorf("the pattern %q is not valid; ** is any folders, "+
-			"* any name, ? one character, [a-z] a set, {a,b} either", a.Pattern), nil
+			"* any name, ? one character, [a-z] a set, {a,b} either, which may stand for %d patterns at most", a.Pattern, maxWays), nil
 	}
 	start, pattern := a.start()
 	p, err := r.locate(start, false)

@@ -104,7 +104,7 @@ func grep(ctx context.Context, r *reach, a grepArgs) (tools.Result, error) {
 		return tools.Errorf("the pattern repeats too much: it may have %d steps", maxSteps), nil
 	}
 	if a.Include != "" && !usable(a.Include) {
-		return tools.Errorf("include %q is not a valid pattern", a.Include), nil
+		return tools.Errorf("include %q is not a valid pattern, or {a,b} in it stands for more than %d", a.Include, maxWays), nil
 	}
 	p, err := r.locate(a.Path, false)
 	if err != nil {

@@ -43,16 +43,13 @@ func (s setter) span(n ast.Node) string {
 	case *tables.Strikethrough:
 		return s.Theme.Struck.Render(ansi.Strip(s.inline(n))) // lipgloss strikes each character for itself
 	case *tables.TaskCheckBox:
-		if n.IsChecked {
-			return "☑ "
-		}
-		return "☐ "
+		return format.Box(n)
 	case *ast.Link:
-		return s.link(s.inline(n), string(n.Destination))
+		return s.link(s.inline(n), Clean(format.Unescape(n.Destination)))
 	case *ast.AutoLink:
 		return s.Theme.Link.Render(string(n.URL(s.src)))
 	case *ast.Image:
-		return s.link("[image: "+s.plain(n)+"]", string(n.Destination))
+		return s.link("[image: "+s.plain(n)+"]", Clean(format.Unescape(n.Destination)))
 	}
 
 	return s.inline(n)

@@ -52,8 +52,10 @@ func TestWhatIsRead(t *testing.T) {
 	for source, want := range map[string]string{
 		`1\. \*a\* &amp; &lt;b&gt; ` + "`\\* &amp;`": `1. *a* & <b> \* &amp;`,
 		"an entity &#27;[2J &#x202e;":                `an entity \x1b[2J \u202e`,
+		`[a](http://b/c\_d&amp;&#27;)`:               `a http://b/c_d&\x1b`,
 		"~~**a** `b`~~ <b>c</b>":                     "a b <b>c</b>",
-		"a|b\n-|-\nc\nd|e|f|g":                       "a    │ b    │ \n─────┼──────┼─────\nc    │      │ \nd    │ e    │ f|g",
+		"a|b\n-|-\nc\nd|e|f|g": "a    │ b    │ \n─────┼──────┼─────\nc    │      │ \n" +
+			"d    │ e    │ f|g",
 	} {
 		if got := ansi.Strip(strings.Join(r.Lines(source, 60), "\n")); got != want {
 			t.Errorf("%q is read as\n%s\nwant\n%s", source, got, want)
